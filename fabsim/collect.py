@@ -1,0 +1,140 @@
+"""From the trace of a run to its tables."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fabsim.engine.run import Run
+from fabsim.results import Result, duration
+from fabsim.topology import Fabric, find_links, link_names
+from fabsim.typing import Float, Int
+from fabsim.workload.flows import Flows
+
+SHARING = "proportional: bytes leave a port in proportion to what each flow has waiting there (well-mixed queue)"
+"""How the engine shares a port; kept in every file, because results of other rules are not comparable."""
+
+Watch = int | Literal["all"] | Sequence[int] | Sequence[str]
+"""Links whose series are kept: how many of the busiest, all, or these numbers or names."""
+
+
+def collect(
+    run: Run,
+    fabric: Fabric,
+    flows: Flows,
+    *,
+    name: str,
+    scenario: str = "",
+    seed: int = 0,
+    zero_load: Float | None = None,
+    buffer: Float | None = None,
+    watch: Watch = 32,
+) -> Result:
+    """Makes the tables of a run.
+
+    Args:
+        name: of the scenario, or of the case.
+        scenario: resolved scenario, YAML text.
+        zero_load: [F] s, completion time of each flow alone in the empty fabric, for slowdowns.
+        buffer: [L] bytes, output queues as derived; the fabric's own if None.
+        watch: links whose series are kept; the busiest are those of the largest queue, then of the most bytes.
+
+    Raises:
+        InputError: `watch` names no link.
+    """
+    trace, frames = run.trace, run.trace.frames
+    names = np.array(link_names(fabric), dtype=object)
+    frame = np.diff(run.time, prepend=0.0)[:, None]
+    sent = _total(frames.sent)
+    peak = np.max(frames.peak, axis=0, initial=0.0)
+    watched = _watched(watch, fabric, peak, sent)
+    completion = np.asarray(trace.completion, dtype=np.float64)
+    start = np.asarray(trace.start, dtype=np.float64)
+    return Result(
+        name=name,
+        scenario=scenario,
+        seed=seed,
+        versions=versions(),
+        sharing=SHARING,
+        steps=run.steps,
+        dt=run.dt,
+        wall_s=run.wall,
+        src=flows.src,
+        dst=flows.dst,
+        size=flows.size,
+        start=start,
+        completion=completion,
+        sender_completion=np.asarray(trace.sender_completion, dtype=np.float64),
+        mean_rate=_ratio(flows.size, duration(start, completion)),
+        retransmitted=_total(frames.again),
+        zero_load=np.full(flows.count, np.nan) if zero_load is None else zero_load,
+        link=names,
+        tail_tier=fabric.tier[fabric.src],
+        head_tier=fabric.tier[fabric.dst],
+        tail=fabric.src,
+        head=fabric.dst,
+        capacity=fabric.capacity,
+        buffer=fabric.buffer if buffer is None else buffer,
+        sent=sent,
+        utilisation=_ratio(sent, fabric.capacity * _until(completion, run.time)),
+        queue_mean=_ratio(_total(frames.queue * frame), np.full(fabric.links, frame.sum())),
+        queue_peak=peak,
+        marked=_total(frames.marked),
+        dropped=_total(frames.dropped),
+        time=run.time,
+        total_sent=np.asarray(frames.sent)[:, fabric.dst < fabric.hosts].sum(1),
+        total_queue=np.asarray(frames.queue)[:, fabric.src >= fabric.hosts].sum(1),
+        total_marked=np.asarray(frames.marked).sum(1),
+        total_dropped=np.asarray(frames.dropped).sum(1),
+        watched=names[watched],
+        series_utilisation=_ratio(frames.sent[:, watched], frame * fabric.capacity[watched]),
+        series_queue=np.asarray(frames.queue)[:, watched],
+        series_peak=np.asarray(frames.peak)[:, watched],
+        series_marked=np.asarray(frames.marked)[:, watched],
+        series_dropped=np.asarray(frames.dropped)[:, watched],
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides the numbers."""
+    found = {"python": platform.python_version()}
+    for package in ("fabsim", "jax", "jaxlib", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # run from a folder on the path
+            found[package] = "not installed"
+    return found
+
+
+def _watched(watch: Watch, fabric: Fabric, peak: Float, sent: Float) -> Int:
+    """Numbers of the links whose series are kept, ascending."""
+    if watch == "all":
+        return np.arange(fabric.links)
+    if isinstance(watch, int):
+        in_switch = fabric.src >= fabric.hosts  # what waits at a NIC is the sender's own
+        return np.sort(np.lexsort((-sent, -np.where(in_switch, peak, 0.0)))[:watch])
+    wanted = [find_links(fabric, item) if isinstance(item, str) else np.array([item]) for item in watch]
+    return np.unique(np.concatenate(wanted)) if wanted else np.empty(0, dtype=np.int64)
+
+
+def _until(completion: Float, time: Float) -> float:
+    """s, the last completion; the end of the last frame where a flow has not ended."""
+    if len(completion) and np.isfinite(completion).all():
+        return float(completion.max())
+    return float(time[-1]) if len(time) else 0.0
+
+
+def _total(frames: ArrayLike) -> Float:
+    """Sum over frames, in float64: many small numbers."""
+    return np.asarray(frames).sum(0, dtype=np.float64)
+
+
+def _ratio(part: ArrayLike, whole: Float) -> Float:
+    """part / whole; 0 where the whole is 0 (a dead link carries nothing)."""
+    part, whole = np.broadcast_arrays(np.asarray(part, dtype=np.float64), whole)
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

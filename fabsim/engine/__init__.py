@@ -1,0 +1,1 @@
+"""The dynamics engine: a problem (arrays), one step of the fluid model, and two drivers over it."""

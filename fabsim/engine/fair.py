@@ -1,0 +1,62 @@
+"""Weighted max-min fair rates of the flows that have something to send, for the split in use."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from fabsim.engine.setup import LATER, Setup
+from fabsim.engine.state import FlowState
+from fabsim.typing import Array
+from fabsim_kernels.load import load, read
+
+ROUNDS = 12
+"""Rounds of freezing. Single paths of a permutation need 3 to 5, a spray 1 to 9; what is still free then gets its
+smallest share, which is feasible."""
+
+
+def fair_rates(s: Setup, flow: FlowState) -> Array:
+    """[F] units per step. A flow is frozen at the share of a link that is the tightest for all flows on it."""
+    active = (flow.credit > 0).astype(s.rate.dtype)
+
+    def one_round(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        rate, free = carry
+        left = jnp.maximum(s.capacity - on_links(s, rate), 0.0)
+        users = on_links(s, free)
+        share = jnp.where(users > 1e-6, left / jnp.maximum(users, 1e-6), LATER)
+        mine = jnp.minimum(tightest(s, share), s.rate)
+        least = smallest_on_links(s, jnp.where(free > 0, mine, LATER))
+        bottleneck = (share <= least * (1.0 + 1e-5)) & (users > 1e-6)
+        caught = (tightest(s, jnp.where(bottleneck, 0.0, 1.0)) < 0.5) | (mine >= s.rate)
+        caught = caught & (free > 0)
+        return jnp.where(caught, mine, rate), jnp.where(caught, 0.0, free)
+
+    rate, free = jax.lax.fori_loop(0, ROUNDS, one_round, (jnp.zeros_like(active), active))
+    left = jnp.maximum(s.capacity - on_links(s, rate), 0.0)
+    users = on_links(s, free)
+    rest = jnp.minimum(tightest(s, jnp.where(users > 1e-6, left / jnp.maximum(users, 1e-6), LATER)), s.rate)
+    return jnp.where(free > 0, rest, rate)
+
+
+def on_links(s: Setup, rate: Array) -> Array:
+    """[F] -> [L + 1] load of the rates, split as the flows are; the sender's port included."""
+    p = s.problem
+    hops = p.at.row.shape[0]
+    fabric = jnp.broadcast_to((rate[:, None] * s.share)[None, :, None, :], (hops, p.flows, 1, s.share.shape[1]))
+    return load(p.at, fabric, rate[:, None], p.links)[:, 0].at[p.port_link].add(rate)
+
+
+def tightest(s: Setup, value: Array) -> Array:
+    """[L + 1] -> [F] smallest value over the links that a flow uses."""
+    p = s.problem
+    fabric, egress = read(p.at, value[:, None])
+    used = jnp.where(s.used & (fabric[:, :, 0] < LATER), fabric[:, :, 0], LATER).min((0, -1), initial=LATER)
+    return jnp.minimum(jnp.minimum(used, egress[:, 0]), value[p.port_link])
+
+
+def smallest_on_links(s: Setup, rate: Array) -> Array:
+    """[F] -> [L + 1] smallest rate among the flows that use a link."""
+    p = s.problem
+    lanes = jnp.where(s.used, rate[:, None], LATER)
+    start = jnp.full(p.links + 1, LATER, rate.dtype)
+    return start.at[p.route].min(lanes).at[p.port_link].min(rate)

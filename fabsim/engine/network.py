@@ -1,0 +1,71 @@
+"""All hops at once: load the links, let each port cut, mark and serve, and move what leaves one hop on."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from fabsim.engine.setup import Setup
+from fabsim.engine.state import Fluid, State
+from fabsim.models.queue import PortState, Signal
+from fabsim.typing import Array
+from fabsim_kernels.load import load, read
+
+
+def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
+    """What every port does with what arrives in this step."""
+    p = s.problem
+    scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)
+    arrive = load(
+        p.at,
+        state.moving.fabric[:, :, :2] * scale[:, :, None],
+        state.moving.egress[:, :2] * scale,
+        p.links,
+    )
+    headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
+    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers)
+
+
+def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fluid, Array, Array]:
+    """Advance the fluid: waiting and moving of the next step, [C, F] what reached the receivers, [F] what was cut.
+
+    Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
+    """
+    p = s.problem
+    seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
+    fabric, egress = read(p.at, jnp.stack(seen, -1))
+    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric)
+    wait_e, out_e, cut_e = pass_hop(state.waiting.egress[..., None], state.moving.egress[..., None], egress[..., None])
+    out_e = out_e[..., 0]
+    hops, flows, channels, lanes = out_f.shape
+    entering = jnp.zeros((flows, channels, lanes), sent.dtype).at[:, 0].set(sent[:, None] * s.share)
+    onward = jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]) if hops else out_f
+    enters = jnp.arange(hops)[:, None] == p.first
+    onward = jnp.where(enters[:, :, None, None], entering, onward)
+    from_fabric = out_f[-1].sum(-1) if hops else jnp.zeros_like(out_e)
+    direct = jnp.zeros_like(out_e).at[:, 0].set(sent)
+    down = jnp.where((p.first == hops)[:, None], direct, from_fabric)
+    cut = cut_f.sum((0, -1)) + cut_e[..., 0]
+    return Fluid(wait_f, wait_e[..., 0]), Fluid(onward, down), out_e.T, cut
+
+
+def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, Array]:
+    """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
+
+    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited).
+    """
+    keep, leave = seen[..., 0, :], seen[..., 1, :]
+    data, trimmed = moving[..., 0, :], moving[..., 1, :]
+    kept = data * keep
+    cut = data - kept
+    stands = waiting[..., 0, :] + kept
+    out = leave * stands
+    stay, go = [stands - out], [out, trimmed + cut]
+    if waiting.shape[-2] == 3:
+        mark, wait = seen[..., 2, :], seen[..., 3, :]
+        marked = waiting[..., 1, :] + moving[..., 2, :] * keep
+        marked_out = leave * marked
+        waited = waiting[..., 2, :] + moving[..., 3, :] * keep + kept * wait
+        waited_out = leave * waited
+        stay += [marked - marked_out, waited - waited_out]
+        go += [marked_out + (out - marked_out) * mark, waited_out]
+    return jnp.stack(stay, -2), jnp.stack(go, -2), cut

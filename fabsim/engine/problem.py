@@ -1,0 +1,212 @@
+"""From fabric, flows and routes to arrays: the problem that the engine advances."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fabsim.errors import InputError
+from fabsim.routing.routes import Routes
+from fabsim.topology.graph import Fabric
+from fabsim.typing import Array, Float, Int
+from fabsim.workload.flows import Flows
+from fabsim_kernels.load import Incidence, incidence
+
+STATIC = {"static": True}
+"""Marks a field that chooses the compiled program."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Packet:
+    """Sizes on the wire, in bytes. A full data packet is `mtu` long, `header` of it is not payload, and a trimmed
+    packet or an acknowledgement is `trim` long. Defaults: the UEC reference packet simulator (uet-htsim)."""
+
+    mtu: float = 4150.0
+    header: float = 64.0
+    trim: float = 64.0
+
+    def count(self, payload: Float) -> Int:
+        """Packets of a message of `payload` bytes."""
+        return np.ceil(payload / (self.mtu - self.header)).astype(np.int64)
+
+    def wire(self, payload: Float) -> Float:
+        """Bytes on the wire of a message of `payload` bytes: a header for each packet."""
+        return payload + self.header * self.count(payload)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """Everything that a run needs and a model does not tune. Shapes: F flows, K lanes, L links, P NIC ports,
+    M flows of the busiest port, N triggers. SI units; bytes are bytes on the wire.
+
+    The paths stand in `at` (fabric hops, right-aligned) and `port_link` (hop 0, the sender's NIC). Arrays are passed
+    to the compiled program as arguments, so that another problem of the same shape does not compile again.
+    """
+
+    links: int = dataclasses.field(metadata=STATIC)  # L
+    ring: int = dataclasses.field(metadata=STATIC)  # steps of feedback that are remembered
+    slots: int = dataclasses.field(metadata=STATIC)  # messages of one flow that may be under way at once
+    triggers: int = dataclasses.field(metadata=STATIC)  # N
+    coupled: bool = dataclasses.field(metadata=STATIC)  # some flows follow a leader
+    at: Incidence
+    first: Array  # [F] fabric hop at which a flow enters (right-aligned), H for a flow that stays below its leaf
+    route: Array  # [H + 1, F, K] link of each hop, the down link last; L where there is none
+    port_link: Array  # [F] NIC link of the sender
+    port: Array  # [F] row of the sender's port in `port_flows`
+    place: Array  # [F] column of the flow in `port_flows`
+    port_flows: Array  # [P, M] flows of each port, F where there is none
+    hops: Array  # [F] links on the path, the NIC's and the down link included
+    size: Array  # [F] bytes
+    packet: Array  # [F] bytes of the flow's largest packet
+    start: Array  # [F] s
+    trigger: Array  # [F] trigger that is waited for, N for none
+    need: Array  # [F] activations needed
+    fires: Array  # [F, E] triggers fired at completion, N for none
+    at_sender: Array  # [F] whether it fires when the sender knows
+    leader: Array  # [F] flow that is followed, F for none
+    head: Array  # [F] bytes that a follower may send at once
+    grain: Array  # [F] bytes released at a time, 0: as a stream
+    dt: Array  # s
+    unit: Array  # bytes that the fastest NIC sends in dt: the engine's unit of bytes
+    ack: Array  # bytes of an acknowledgement or a trimmed packet
+    mtu: Array  # bytes
+
+    @property
+    def flows(self) -> int:
+        """Number of flows."""
+        return self.size.shape[-1]
+
+
+def path_latency(fabric: Fabric, routes: Routes, packet: Packet, flows: Flows) -> tuple[Float, Float, Int]:
+    """One-way latency of a flow's last byte behind its injection, way back of its acknowledgement, links of the path.
+
+    Forward: wires and switches, and one packet of store and forward at each link but the first; back: the same wires,
+    and one acknowledgement a link. (Closed form of the zero-load completion in uet-htsim.) [F, K], [F, K], [F].
+    """
+    used = routes.path >= 0
+    latency = np.where(used, fabric.latency[routes.path], 0.0).sum(-1)
+    slowness = np.where(used, 1.0 / fabric.capacity[routes.path], 0.0)
+    forward = slowness.sum(-1) - 1.0 / fabric.capacity[flows_port(routes)][:, None]
+    largest = np.minimum(packet.mtu, packet.wire(flows.size))[:, None]
+    return latency + largest * forward, latency + packet.trim * slowness.sum(-1), used[:, 0].sum(-1)
+
+
+def flows_port(routes: Routes) -> Int:
+    """The NIC link of each flow: the first link of its first path. [F]."""
+    first = (routes.path[:, 0] < 0).sum(-1)
+    return routes.path[np.arange(len(first)), 0, first]
+
+
+def choose_dt(latency: Float, hops: Int, flows: Flows, packet: Packet, rate: float) -> float:
+    """The step: 1 us, or less where a path is short, so that the pipeline of one step a link is never slower than the
+    path and a completion is always known a step ahead; and no coarser than a grain of a coupled flow."""
+    grains = flows.grain[(flows.leader >= 0) & (flows.grain > 0)]
+    finest = packet.wire(grains).min() / rate if len(grains) else math.inf
+    return float(min(1e-6, (latency.min(-1) / hops).min(), finest))
+
+
+def build(
+    fabric: Fabric,
+    flows: Flows,
+    routes: Routes,
+    *,
+    packet: Packet = Packet(),
+    dt: float | None = None,
+    dtype: str = "float32",
+    share_rows: bool = True,
+    ring: int | None = None,
+) -> Problem:
+    """Compile arrays. Raises InputError for a step that is longer than the shortest path allows.
+
+    `ring` is the least number of steps of feedback to remember (a sweep over latencies wants the largest of its
+    members); `share_rows=False` asks for the plain element table (equal results, slower).
+    """
+    latency, back, hops = path_latency(fabric, routes, packet, flows)
+    nic = flows_port(routes)
+    rate = float(fabric.capacity[nic].max())
+    longest = choose_dt(latency, hops, flows, packet, rate)
+    dt = longest if dt is None else dt
+    if dt > longest * (1 + 1e-9):
+        raise InputError(
+            f"dt: {dt * 1e6:g} us is longer than this fabric allows; {longest * 1e6:g} us or less would do"
+        )
+    path, first = fabric_hops(routes, fabric.links)
+    last = routes.path[:, 0, -1]
+    port_flows, port, place = group_by_port(nic, flows.count)
+    wire = packet.wire(flows.size)
+    scale = np.divide(wire, flows.size, out=np.ones_like(wire), where=flows.size > 0)
+    delay = (latency - (hops[:, None] - 1) * dt + back).max() / dt
+    real = lambda x: jnp.asarray(np.asarray(x), dtype)  # noqa: E731
+    whole = lambda x: jnp.asarray(np.asarray(x), "int32")  # noqa: E731
+    at = incidence(path, last, share_rows, dtype)
+    return Problem(
+        links=fabric.links,
+        ring=max(math.ceil(delay) + 2, ring or 0),
+        slots=message_slots(fabric, flows, packet, latency, rate),
+        triggers=int(max(flows.trigger.max(initial=-1), flows.fires.max(initial=-1))) + 1,
+        coupled=bool((flows.leader >= 0).any()),
+        at=jax.tree.map(jnp.asarray, at),
+        first=whole(first),
+        route=whole(np.concatenate([path, np.broadcast_to(last[:, None], (1, *path.shape[1:]))])),
+        port_link=whole(nic),
+        port=whole(port),
+        place=whole(place),
+        port_flows=whole(port_flows),
+        hops=whole(hops),
+        size=real(wire),
+        packet=real(np.minimum(packet.mtu, wire)),
+        start=real(flows.start),
+        trigger=whole(none_last(flows.trigger, flows)),
+        need=whole(flows.need),
+        fires=whole(none_last(flows.fires.reshape(flows.count, -1), flows)),
+        at_sender=jnp.asarray(flows.fires_at_sender.astype(bool)),
+        leader=whole(np.where(flows.leader < 0, flows.count, flows.leader)),
+        head=real(flows.head * scale),
+        grain=real(flows.grain * scale),
+        dt=real(dt),
+        unit=real(rate * dt),
+        ack=real(packet.trim),
+        mtu=real(packet.mtu),
+    )
+
+
+def fabric_hops(routes: Routes, links: int) -> tuple[Int, Int]:
+    """Hops between the NIC link and the down link, right-aligned: path [H, F, K] with `links` for none, first [F]."""
+    inner = routes.path[:, :, :-1]
+    begin = (inner[:, 0] < 0).sum(-1)
+    inner = np.where(np.arange(inner.shape[2]) <= begin[:, None, None], -1, inner)[:, :, 1:]
+    path = np.where(inner < 0, links, inner).transpose(2, 0, 1)
+    return path, begin
+
+
+def group_by_port(nic: Int, count: int) -> tuple[Int, Int, Int]:
+    """Flows by sending port: table [P, M] padded with `count`, and row and column of each flow."""
+    _, port, sizes = np.unique(nic, return_inverse=True, return_counts=True)
+    order = np.argsort(port, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    place = np.empty(count, int)
+    place[order] = np.arange(count) - starts[port[order]]
+    table = np.full((len(sizes), sizes.max()), count)
+    table[port, place] = np.arange(count)
+    return table, port, place
+
+
+def message_slots(fabric: Fabric, flows: Flows, packet: Packet, latency: Float, rate: float) -> int:
+    """How many grains of a coupled flow can be under way at once: those that fit into path and buffers, and two."""
+    grained = (flows.leader >= 0) & (flows.grain > 0)
+    if not grained.any():
+        return 1
+    buffers = np.nan_to_num(fabric.buffer, nan=rate * 2 * latency.max()).max() * 2
+    fit = (latency[grained].max() * rate + buffers) / packet.wire(flows.grain[grained]).min()
+    return 2 + math.ceil(fit)
+
+
+def none_last(trigger: Int, flows: Flows) -> Int:
+    """-1 (none) becomes the number of triggers, an entry that is thrown away."""
+    count = max(flows.trigger.max(initial=-1), flows.fires.max(initial=-1)) + 1
+    return np.where(trigger < 0, count, trigger)

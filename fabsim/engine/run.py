@@ -1,0 +1,119 @@
+"""The host driver: the same compiled frames, chunk by chunk, with progress, early stop and errors as sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from fabsim.engine import flags
+from fabsim.engine.problem import Problem
+from fabsim.engine.setup import LATER, prepare
+from fabsim.engine.simulate import Frame, Trace, begin, chunk, finish
+from fabsim.engine.state import State
+from fabsim.engine.stuck import explain_stuck, where_not_finite
+from fabsim.errors import Stopped
+from fabsim.models.model import Model
+
+CHUNK = 200
+"""Steps between two looks of the host: long enough that they cost nothing, short enough to stop soon after the end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A finished run: the trace as numpy arrays, and how it was made.
+
+    Attributes:
+        trace: see Trace; frames have a leading axis of time.
+        time: [T] s, the end of each frame.
+        steps: steps done.
+        dt: s.
+        wall: seconds on the clock, compilation included.
+    """
+
+    trace: Trace
+    time: np.ndarray
+    steps: int
+    dt: float
+    wall: float
+
+
+go_on = jax.jit(chunk, static_argnames=("count", "every", "checkpoint"), donate_argnames=("state",))
+
+
+def run(
+    problem: Problem,
+    model: Model[Any],
+    *,
+    until: float | None = None,
+    every: int = 10,
+    horizon: float = 10.0,
+    progress: bool = True,
+) -> Run:
+    """Run until all flows are complete, or for `until` seconds.
+
+    Args:
+        until: seconds to simulate; None: until the last completion.
+        every: steps of a frame.
+        horizon: seconds after which a run until done is given up.
+        progress: a bar on stderr (never where stderr is no terminal).
+
+    Raises:
+        Stopped: not a number (with its time and place), no progress (who waits for whom), unfinished at the horizon.
+    """
+    began = time.perf_counter()
+    dt = float(problem.dt)
+    count = max(CHUNK // every, 1)
+    last = int(np.ceil((horizon if until is None else until) / dt / every))
+    state = begin(problem, model)
+    seen: list[Frame] = []
+    done = 0
+    with tqdm(total=problem.flows, unit="flow", disable=None if progress else True, leave=False) as bar:
+        while done < last:
+            now = min(count, last - done)
+            state, frame = go_on(problem, model, state, count=now, every=every)
+            done += now
+            seen.append(jax.device_get(frame))
+            complete = np.asarray(state.flow.completion) < LATER
+            bar.update(int(complete.sum()) - bar.n)
+            bar.set_postfix_str(f"{done * every * dt * 1e6:.0f} us simulated")
+            halt(problem, model, state, done * every * dt)
+            if until is None and complete.all():
+                break
+            if until is None:
+                explain_stuck(problem, state, complete, seen[-1], done * every * dt)
+        else:
+            if until is None:
+                left = int((np.asarray(state.flow.completion) >= LATER).sum())
+                raise Stopped(f"{left} of {problem.flows} flows are unfinished at the horizon of {horizon:g} s")
+    whole = jax.tree.map(lambda *x: np.concatenate(x), *seen)
+    trace = jax.device_get(finish(problem, model, state, whole))
+    trace = until_last(trace, dt, every) if until is None else trace
+    length = trace.frames.queue.shape[0]
+    return Run(trace, (np.arange(length) + 1) * every * dt, done * every, dt, time.perf_counter() - began)
+
+
+def halt(problem: Problem, model: Model[Any], state: State, now: float) -> None:
+    """Stop with a sentence if a flag is up."""
+    bits = int(state.flags) | int(first_check(problem, model))
+    if bits & flags.NOT_FINITE:
+        raise Stopped(f"not a number before {now * 1e6:.3f} us, {where_not_finite(state)}")
+    if bits:
+        raise Stopped("; ".join(flags.sentences(bits)))
+
+
+@jax.jit
+def first_check(problem: Problem, model: Model[Any]) -> jax.Array:
+    """Flags that hold from the start."""
+    return flags.check(prepare(problem, model))
+
+
+def until_last(trace: Trace, dt: float, every: int) -> Trace:
+    """Drop the frames after the one in which the last sender knew."""
+    end = np.max(trace.sender_completion, initial=0.0)
+    keep = int(np.ceil(end / dt / every)) + 1
+    return dataclasses.replace(trace, frames=jax.tree.map(lambda x: x[:keep], trace.frames))

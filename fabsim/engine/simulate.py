@@ -1,0 +1,154 @@
+"""The pure driver: a jitted, differentiable function from problem and model to a trace."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fabsim.engine import flags
+from fabsim.engine.problem import Problem
+from fabsim.engine.setup import LATER, Setup, prepare
+from fabsim.engine.state import State, initial
+from fabsim.engine.step import step
+from fabsim.models.model import Model
+from fabsim.typing import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """What happened on the links and to the flows in `every` steps; with a leading axis of frames in a trace. SI units.
+
+    Attributes:
+        sent: [L] bytes of data that left.
+        queue: [L] bytes waiting, on average.
+        peak: [L] bytes waiting, at most (at the end of a step).
+        marked: [L] bytes of data that left with a congestion mark set here.
+        dropped: [L] bytes of data that were cut.
+        again: [F] bytes that a sender learnt it must send again.
+    """
+
+    sent: Array
+    queue: Array
+    peak: Array
+    marked: Array
+    dropped: Array
+    again: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """The result of a run. F flows, T frames. SI units.
+
+    Attributes:
+        completion: [F] s, when the last byte was at the receiver, from time zero; inf where it was not.
+        sender_completion: [F] s, when the sender knew.
+        start: [F] s, when the flow started; inf where it did not.
+        frames: see Frame, leading axis T.
+        state: the last state (to go on from, or to look into).
+        flags: int32 bits, see engine.flags.
+    """
+
+    completion: Array
+    sender_completion: Array
+    start: Array
+    frames: Frame
+    state: State
+    flags: Array
+
+
+def empty_frame(s: Setup) -> Frame:
+    """A frame of zeros, in units."""
+    link, flow = jnp.zeros_like(s.capacity[:-1]), jnp.zeros_like(s.size)
+    return Frame(link, link, link, link, link, flow)
+
+
+def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
+    """`every` steps, and what was seen in them, in units."""
+
+    def body(carry: tuple[State, Frame], _: None) -> tuple[tuple[State, Frame], None]:
+        state, frame = carry
+        state, seen = step(s, state)
+        sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
+        frame = Frame(
+            sent=frame.sent + sent,
+            queue=frame.queue + queue / every,
+            peak=jnp.maximum(frame.peak, queue),
+            marked=frame.marked + sent * seen.signal.mark[:-1],
+            dropped=frame.dropped + seen.signal.drop[:-1],
+            again=frame.again + seen.again,
+        )
+        return (state, frame), None
+
+    (state, frame), _ = jax.lax.scan(body, (state, empty_frame(s)), None, length=every)
+    finite = jnp.isfinite(frame.queue).all() & jnp.isfinite(state.flow.credit).all()
+    return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
+
+
+def summarise(s: Setup, state: State, frames: Frame) -> Trace:
+    """Steps to seconds and units to bytes; inf for what did not happen."""
+    dt = s.problem.dt
+    frames = jax.tree.map(lambda x: x * s.problem.unit, frames)
+
+    def seconds(steps: Array) -> Array:
+        return jnp.where(steps >= LATER, jnp.inf, steps * dt)
+
+    done = state.flow.completion
+    knows = jnp.where(done >= LATER, LATER, done + s.back)
+    return Trace(seconds(done), seconds(knows), seconds(state.flow.begin), frames, state, state.flags | flags.check(s))
+
+
+def frames(s: Setup, state: State, count: int, every: int, checkpoint: bool) -> tuple[State, Frame]:
+    """`count` frames one after another, in units; both drivers run this very loop."""
+
+    def frame(state: State, _: None) -> tuple[State, Frame]:
+        return advance(s, state, every)
+
+    body = jax.checkpoint(frame, prevent_cse=False) if checkpoint else frame
+    return jax.lax.scan(body, state, None, length=count)
+
+
+@jax.jit
+def begin(problem: Problem, model: Model[Any]) -> State:
+    """The state at time zero."""
+    return initial(prepare(problem, model))
+
+
+def chunk(
+    problem: Problem, model: Model[Any], state: State, *, count: int, every: int, checkpoint: bool = True
+) -> tuple[State, Frame]:
+    """`count` frames more. It is jitted twice: here, and by the host driver with the state's memory donated."""
+    return frames(prepare(problem, model), state, count, every, checkpoint)
+
+
+keep_going = jax.jit(chunk, static_argnames=("count", "every", "checkpoint"))
+
+
+@jax.jit
+def finish(problem: Problem, model: Model[Any], state: State, seen: Frame) -> Trace:
+    """The trace of a state and its frames."""
+    return summarise(prepare(problem, model), state, seen)
+
+
+def simulate(problem: Problem, model: Model[Any], *, steps: int, every: int = 10, checkpoint: bool = True) -> Trace:
+    """Run `steps` steps, rounded up to whole frames of `every`: a pure function, differentiable and vmappable.
+
+    Three jitted programs one after another, so that the host driver, which runs the same three, gives equal values to
+    the bit. Inside somebody's jit, grad or vmap they are one program.
+
+    Args:
+        problem: from fabsim.engine.problem.build.
+        model: parameters in SI units; gradients by any of its floating leaves.
+        steps: steps of problem.dt.
+        every: steps of one frame.
+        checkpoint: recompute the inside of a frame in the backward pass: memory of one state per frame instead of
+            one per step.
+    """
+    state, seen = keep_going(
+        problem, model, begin(problem, model), count=-(-steps // every), every=every, checkpoint=checkpoint
+    )
+    return finish(problem, model, state, seen)

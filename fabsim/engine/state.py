@@ -1,0 +1,151 @@
+"""What changes from step to step: a handful of wide arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fabsim.engine.setup import LATER, Setup
+from fabsim.models.protocol import Sender
+from fabsim.models.queue import PortState
+from fabsim.typing import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class FlowState:
+    """The senders. [F], units and steps. Differences are carried, never growing totals (float32).
+
+    Attributes:
+        credit: released and not sent (what was trimmed comes back here).
+        held: not released yet (a follower waits for its leader).
+        in_flight: sent, and nothing heard of it.
+        lost: trimmed, and the sender does not know yet.
+        until: units to send until the last byte of the current message is in.
+        owed: whether a byte that completes the flow has still to be sent (again).
+        start_in: steps until the flow starts; LATER while it waits for its trigger.
+        begin: step at which it started; LATER before.
+        completion: step at which the last byte was at the receiver; LATER before.
+    """
+
+    credit: Array
+    held: Array
+    in_flight: Array
+    lost: Array
+    until: Array
+    owed: Array
+    start_in: Array
+    begin: Array
+    completion: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TagState:
+    """The last byte of each message under way, hop by hop. T slots, F flows, K lanes.
+
+    Attributes:
+        due: [T, F, K] steps until it is at its next hop, or, once `hop` is H + 1, at the receiver.
+        hop: [T, F, K] that hop: 0 to H - 1 in the fabric, H the down link, H + 1 the receiver.
+        open: [T, F] whether the slot is in use.
+        final: [T, F] whether it is the flow's very last byte.
+        turn: [F] the slot of the next message.
+    """
+
+    due: Array
+    hop: Array
+    open: Array
+    final: Array
+    turn: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Fluid:
+    """Bytes by subflow. Channels C: data, and, for laws that read signals, marked bytes and bytes times steps waited.
+
+    Attributes:
+        fabric: [H, F, C, K].
+        egress: [F, C] the same at the receiver's down link, where the lanes of a flow have met.
+    """
+
+    fabric: Array
+    egress: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """The scan carry.
+
+    Attributes:
+        step: int32 steps done.
+        flow, tags, ports: see there.
+        waiting: what stands at each hop. Channels: data (marked, waited).
+        moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
+        ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
+        fired: [N] activations of each trigger.
+        law: the transport's own state.
+        flags: int32 bits, see engine.flags.
+    """
+
+    step: Array
+    flow: FlowState
+    tags: TagState
+    ports: PortState
+    waiting: Fluid
+    moving: Fluid
+    ring: Array
+    fired: Array
+    law: Any
+    flags: Array
+
+
+def initial(s: Setup) -> State:
+    """An empty fabric at time zero."""
+    p = s.problem
+    hops, flows, lanes = p.at.row.shape[0], p.flows, s.share.shape[-1]
+    real = s.size.dtype
+    channels = 3 if s.transport.signals else 1
+    zero = jnp.zeros(flows, real)
+    later = jnp.full(flows, LATER, real)
+    grained = s.grain > 0
+    flow = FlowState(
+        credit=zero,
+        held=s.size,
+        in_flight=zero,
+        lost=zero,
+        until=jnp.where(grained, jnp.minimum(s.grain, s.size), s.size),
+        owed=jnp.ones(flows, bool),
+        start_in=jnp.where(p.trigger == p.triggers, s.start, LATER),
+        begin=later,
+        completion=later,
+    )
+    tags = TagState(
+        due=jnp.full((p.slots, flows, lanes), LATER, real),
+        hop=jnp.full((p.slots, flows, lanes), hops + 1, jnp.int32),
+        open=jnp.zeros((p.slots, flows), bool),
+        final=jnp.zeros((p.slots, flows), bool),
+        turn=jnp.zeros(flows, jnp.int32),
+    )
+    return State(
+        step=jnp.zeros((), jnp.int32),
+        flow=flow,
+        tags=tags,
+        ports=s.queue.init(s.capacity),
+        waiting=Fluid(jnp.zeros((hops, flows, channels, lanes), real), jnp.zeros((flows, channels), real)),
+        moving=Fluid(jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1), real)),
+        ring=jnp.zeros((p.ring, channels + 1, flows), real),
+        fired=jnp.zeros(p.triggers, jnp.int32),
+        law=s.transport.init(sender(s, flow)),
+        flags=jnp.zeros((), jnp.int32),
+    )
+
+
+def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
+    """What the law is told."""
+    p = s.problem
+    return Sender(p.unit, p.dt, s.rate, s.round_trip, s.packet, flow.credit, flow.in_flight, fair)

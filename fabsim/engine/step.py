@@ -1,0 +1,99 @@
+"""One step of the dynamics."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+
+from fabsim.engine import tags
+from fabsim.engine.fair import fair_rates
+from fabsim.engine.feedback import as_feedback, heard
+from fabsim.engine.flags import watch
+from fabsim.engine.network import move, serve
+from fabsim.engine.port import inject
+from fabsim.engine.release import complete, fire, release
+from fabsim.engine.setup import LAST_PACKET, Setup
+from fabsim.engine.state import FlowState, State, sender
+from fabsim.models.protocol import Feedback
+from fabsim.models.queue import Signal
+from fabsim.typing import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What one step shows to the outside. [L + 1] and [F], units.
+
+    Attributes:
+        signal: what the ports did.
+        queue: [L + 1] data waiting at the end of the step.
+        again: [F] units that the sender learnt it must send again.
+    """
+
+    signal: Signal
+    queue: Array
+    again: Array
+
+
+def step(s: Setup, state: State) -> tuple[State, Seen]:
+    """Advance everything by one step."""
+    with jax.named_scope("complete"):
+        landed, when = tags.landing(s, state.tags)
+        flow, done = complete(s, state.flow, state.tags, landed, when, state.step)
+        flow, fired = fire(s, flow, state.fired, done, state.step)
+    with jax.named_scope("hear"):
+        feedback = as_feedback(heard(state.ring, state.step, s.beyond_mean + s.back))
+        flow = hear(flow, feedback)
+    with jax.named_scope("send"):
+        stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
+        flow, released, at = release(s, flow, landed, when, stream, state.step)
+        flow = replace(flow, credit=flow.credit + released)
+        told = sender(s, flow, fair_rates(s, flow) if s.transport.needs_fair else None)
+        law = s.transport.step(state.law, feedback, told)
+        sent, goes = inject(s, flow, s.transport.offer(law, told), released, at)
+    with jax.named_scope("move"):
+        ports, signal = serve(s, state)
+        waiting, moving, reached, cut = move(s, state, signal, sent)
+    with jax.named_scope("tag"):
+        tag = tags.close(state.tags, landed)
+        tag = tags.advance(s, tag, state.ports.queue, ports.queue)
+        flow, now, final = account(s, flow, sent, cut)
+        tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
+    ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
+    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags)
+    return after, Seen(signal, ports.queue, feedback.nacked)
+
+
+def hear(flow: FlowState, back: Feedback) -> FlowState:
+    """Acknowledgements free the window; what was trimmed waits to be sent again."""
+    return replace(
+        flow,
+        credit=flow.credit + back.nacked,
+        until=flow.until + back.nacked,
+        in_flight=flow.in_flight - back.acked - back.nacked,
+        lost=flow.lost - back.nacked,
+    )
+
+
+def account(s: Setup, flow: FlowState, sent: Array, cut: Array) -> tuple[FlowState, Array, Array]:
+    """Book what was sent and cut; say which flows [F] have just sent the last byte of a message, and of all."""
+    credit = flow.credit - sent
+    owed = flow.owed | (flow.credit + flow.lost > LAST_PACKET * s.packet)
+    final = (credit <= 0) & (flow.held <= 0)
+    ends = (sent > 0) & (final | ((s.grain > 0) & (sent >= flow.until * (1.0 - 1e-6))))
+    now = ends & (owed | ~final)
+    spill = jnp.maximum(sent - flow.until, 0.0)
+    left = credit + flow.held + spill
+    following = jnp.where(final, 0.0, jnp.where(s.grain > 0, jnp.minimum(s.grain, left), left) - spill)
+    flow = replace(
+        flow,
+        credit=credit,
+        in_flight=flow.in_flight + sent,
+        lost=flow.lost + cut,
+        until=jnp.where(ends, following, flow.until - sent),
+        owed=owed & ~(now & final),
+    )
+    return flow, now, final

@@ -1,0 +1,57 @@
+"""Runs that go nowhere: who waits for whom, and where a number was lost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabsim.engine.problem import Problem
+from fabsim.engine.setup import LATER
+from fabsim.engine.simulate import Frame
+from fabsim.engine.state import State
+from fabsim.errors import Stopped
+from fabsim.typing import Bool
+
+NAMED = 3
+"""Flows that a message names; the rest are counted."""
+
+
+def explain_stuck(problem: Problem, state: State, complete: Bool, seen: Frame, now: float) -> None:
+    """Raise Stopped if nothing moved in the last chunk and nothing is due to start."""
+    moved = float(np.asarray(seen.sent).sum()) > 0
+    starts = np.asarray(state.flow.start_in)
+    waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
+    if moved or (waits & (starts < LATER / 2)).any():
+        return
+    begun = ~waits & ~complete
+    if waits.any() and not begun.any():
+        raise Stopped(f"no progress at {now * 1e6:.3f} us: " + who_waits(problem, state, waits))
+    leader = np.asarray(problem.leader)
+    follows = begun & (np.asarray(state.flow.held) > 0) & (leader < problem.flows)
+    if follows.any():
+        pairs = [f"flow {i + 1} waits for bytes of flow {leader[i] + 1}" for i in np.flatnonzero(follows)[:NAMED]]
+        raise Stopped(f"no progress at {now * 1e6:.3f} us: {'; '.join(pairs)}; {int(follows.sum())} flows in all")
+    names = ", ".join(str(i + 1) for i in np.flatnonzero(begun)[:NAMED])
+    raise Stopped(f"no progress at {now * 1e6:.3f} us: nothing moves for flows {names} ({int(begun.sum())} in all)")
+
+
+def who_waits(problem: Problem, state: State, waits: Bool) -> str:
+    """The first few waiting flows with what they wait for."""
+    trigger, fires = np.asarray(problem.trigger), np.asarray(problem.fires)
+    need, fired = np.asarray(problem.need), np.asarray(state.fired)
+    parts = []
+    for flow in np.flatnonzero(waits)[:NAMED]:
+        on = [str(i + 1) for i in np.flatnonzero((fires == trigger[flow]).any(-1))[:NAMED]] or ["no flow at all"]
+        parts.append(
+            f"flow {flow + 1} waits for completion {need[flow]} of {', '.join(on)} ({fired[trigger[flow]]} seen)"
+        )
+    return "; ".join(parts) + f"; {int(waits.sum())} flows wait in all"
+
+
+def where_not_finite(state: State) -> str:
+    """The first port or flow with a bad number."""
+    queue, credit = np.asarray(state.ports.queue), np.asarray(state.flow.credit)
+    if (~np.isfinite(queue)).any():
+        return f"first in the queue of link {int(np.flatnonzero(~np.isfinite(queue))[0])}"
+    if (~np.isfinite(credit)).any():
+        return f"first at flow {int(np.flatnonzero(~np.isfinite(credit))[0]) + 1}"
+    return "in a derived value"

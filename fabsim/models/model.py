@@ -1,0 +1,51 @@
+"""The model: what may be tuned, swept and differentiated."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Generic, TypeVar
+
+import jax
+
+from fabsim.models.protocol import Transport
+from fabsim.models.queue import TrimQueue
+from fabsim.typing import Array
+
+T = TypeVar("T", bound=Transport[Any])
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Links:
+    """What the cables can do.
+
+    Attributes:
+        capacity: [L] bytes per second.
+        latency: [L] seconds of wire, plus the switching latency at its tail.
+    """
+
+    capacity: Array
+    latency: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """How a flow is spread over its paths: a fixed share each.
+
+    Attributes:
+        weight: [F, K] shares of each flow's bytes; rows sum to 1.
+    """
+
+    weight: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Model(Generic[T]):
+    """The parameters of a run, all in SI units; its gradient is a Model too."""
+
+    links: Links
+    queue: TrimQueue
+    transport: T
+    split: Split

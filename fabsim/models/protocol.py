@@ -1,0 +1,85 @@
+"""The protocol of a transport: what the engine tells it and what it answers.
+
+A law is any frozen dataclass that is a registered pytree and has the three methods; nothing is registered with fabsim.
+Inside, bytes are in units of what the fastest NIC sends in one step (`Sender.unit` bytes), and time is in steps of
+`Sender.dt` seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar, Protocol, TypeVar
+
+import jax
+
+from fabsim.typing import Array
+
+S = TypeVar("S")
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Sender:
+    """What a sender knows before it sends. Shapes [F] unless said otherwise.
+
+    Attributes:
+        unit: scalar, bytes in one unit.
+        dt: scalar, seconds in one step.
+        rate: units per step that its NIC port can send.
+        rtt: steps of its own unloaded round trip.
+        packet: units of its largest packet.
+        credit: units that are released and not sent.
+        in_flight: units sent, of which the sender has heard nothing yet.
+        fair: [F] units per step of its max-min fair share now; None unless the law asks for it (`needs_fair`).
+    """
+
+    unit: Array
+    dt: Array
+    rate: Array
+    rtt: Array
+    packet: Array
+    credit: Array
+    in_flight: Array
+    fair: Array | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Feedback:
+    """What came back to the sender in this step. Shapes [F].
+
+    Attributes:
+        acked: units acknowledged.
+        nacked: units reported as trimmed; they will be sent again.
+        marked: units of the acknowledged that carried a congestion mark; zero unless the law has `signals`.
+        delay: steps that the acknowledged bytes waited in queues, on average, as they met them when they queued;
+            zero where nothing was acknowledged, or unless the law has `signals`.
+    """
+
+    acked: Array
+    nacked: Array
+    marked: Array
+    delay: Array
+
+
+class Transport(Protocol[S]):
+    """A congestion-control law.
+
+    `signals` says whether it reads marks and delays (the engine then carries them with the bytes); `needs_fair`
+    whether it wants to be told its max-min fair rate (an ideal law).
+    """
+
+    signals: ClassVar[bool]
+    needs_fair: ClassVar[bool]
+
+    def init(self, sender: Sender) -> S:
+        """The law's state before the first step: arrays with a leading axis of flows, or any pytree."""
+        ...
+
+    def offer(self, state: S, sender: Sender) -> Array:
+        """[F] units that each flow may send in this step, beyond what is in flight (its room)."""
+        ...
+
+    def step(self, state: S, feedback: Feedback, sender: Sender) -> S:
+        """The state after what came back in this step."""
+        ...

@@ -1,0 +1,107 @@
+"""What several commands share: the options of a scenario, the device, and where a picture goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fabsim.errors import InputError
+
+if TYPE_CHECKING:
+    from fabsim.scenario import Scenario
+
+F = TypeVar("F", bound=Callable[..., Any])
+OUT_FOLDER = "fabsim-out"
+
+
+def scenario_options(command: F) -> F:
+    """FILE, --set, --seed, --precision and --device."""
+    for option in (
+        device_option,
+        click.option("--precision", type=click.Choice(["float32", "float64"]), help="Override the precision."),
+        click.option("--seed", type=click.IntRange(min=0), help="Override the seed."),
+        click.option(
+            "--set",
+            "changes",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Override a value, e.g. --set transport.window='1 BDP' (may be given several times).",
+        ),
+        click.argument("file", metavar="FILE"),
+    ):
+        command = option(command)
+    return command
+
+
+def device_option(command: F) -> F:
+    """--device."""
+    kinds = click.Choice(["cpu", "gpu", "tpu"])
+    return click.option("--device", type=kinds, help="Where to compute; if not given, the best that there is.")(command)
+
+
+def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision: str | None) -> Scenario:
+    """The scenario of a file with the overrides of the command line. Raises InputError."""
+    from fabsim.scenario.override import override
+    from fabsim.scenario.scenario import validated
+    from fabsim.scenario.source import parse_value, read_file
+
+    source = read_file(file)
+    values: dict[str, Any] = {}
+    faults: list[str] = []
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals or not key:
+            faults.append(f"--set {change}: not KEY=VALUE; write it like --set transport.window='1 BDP'")
+            continue
+        try:
+            values[key.strip()] = parse_value(text, f"--set {key.strip()}")
+        except InputError as error:
+            faults += error.sentences
+    source = replace(source, errors=(*source.errors, *faults))
+    places = {key: f"--{key}" for key, value in (("seed", seed), ("precision", precision)) if value is not None}
+    if seed is not None:
+        values["seed"] = seed
+    if precision is not None:
+        values["precision"] = precision
+    return validated(override(source, values, places))
+
+
+def use_device(kind: str | None) -> None:
+    """Make JAX compute there. Raises InputError where there is no such device."""
+    import jax
+
+    if kind is None:
+        return
+    try:
+        device = jax.devices(kind)[0]
+    except RuntimeError:
+        there = ", ".join(sorted({device.platform for device in jax.devices()}))
+        raise InputError(f"--device {kind}: JAX finds no {kind} here, only {there}; see fabsim info") from None
+    jax.config.update("jax_default_device", device)
+
+
+def picture_place(given: str | None, name: str) -> Path:
+    """Where a picture goes: the given place, else ./fabsim-out, else (nothing may be written here) a new folder.
+
+    Raises InputError for an ending that no picture has.
+    """
+    if given is not None:
+        if Path(given).suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError(f"{given}: a picture ends in .png, .svg or .pdf")
+        return Path(given)
+    file = f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-') or 'run'}.png"
+    folder = Path(OUT_FOLDER)
+    try:
+        folder.mkdir(exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder / file
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix=f"{OUT_FOLDER}-")) / file

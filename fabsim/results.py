@@ -1,0 +1,200 @@
+"""What a run leaves: a table of flows, a table of links, series over time, and how it came about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabsim.errors import InputError
+from fabsim.store import Sheet, Variable, check_source, decode, encode, publish
+from fabsim.typing import Float, Int
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def column(dims: str, units: str, meaning: str) -> Any:
+    """A field that is a variable of the file; its name there is the name of the field."""
+    return field(metadata={"dims": tuple(dims.split()), "units": units, "meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run. Axes: flow, link, time (frames) and watched (links whose series are kept).
+
+    Each array field is a variable of the result file, under the same name. Infinite times are flows that did not end.
+
+    Attributes:
+        name: of the scenario, or of the case.
+        scenario: the resolved scenario, as YAML text; it gives the same run again.
+        versions: of fabsim and what it stands on.
+        sharing: the rule by which a port is shared, in words.
+        steps, dt, wall_s: number of steps, their length (s), and seconds the run took.
+    """
+
+    name: str
+    scenario: str
+    seed: int
+    versions: dict[str, str]
+    sharing: str
+    steps: int
+    dt: float
+    wall_s: float
+
+    src: Int = column("flow", "", "sending host")
+    dst: Int = column("flow", "", "receiving host")
+    size: Float = column("flow", "B", "payload")
+    start: Float = column("flow", "s", "time the flow may first send")
+    completion: Float = column("flow", "s", "time the last byte is at the receiver")
+    sender_completion: Float = column("flow", "s", "time the sender knows that all has arrived")
+    mean_rate: Float = column("flow", "B/s", "payload over the time from start to completion")
+    retransmitted: Float = column("flow", "B", "bytes that had to be sent again")
+    zero_load: Float = column("flow", "s", "completion time in the empty fabric; NaN where it was not worked out")
+
+    link: NDArray = column("link", "", "tail->head")
+    tail_tier: Int = column("link", "", "tier of the tail: 0 hosts, 1 leaves, 2 spines or aggregation, 3 cores")
+    head_tier: Int = column("link", "", "tier of the head")
+    tail: Int = column("link", "", "node at the tail")
+    head: Int = column("link", "", "node at the head")
+    capacity: Float = column("link", "B/s", "line rate")
+    buffer: Float = column("link", "B", "output queue; NaN where it is unlimited or derived")
+    sent: Float = column("link", "B", "bytes of data that left")
+    utilisation: Float = column("link", "1", "sent over what the link could have carried until the last completion")
+    queue_mean: Float = column("link", "B", "mean queue until the last frame")
+    queue_peak: Float = column("link", "B", "largest queue")
+    marked: Float = column("link", "B", "bytes marked with ECN")
+    dropped: Float = column("link", "B", "bytes dropped or trimmed")
+
+    time: Float = column("time", "s", "end of each frame")
+    total_sent: Float = column("time", "B", "bytes of data into receivers")
+    total_queue: Float = column("time", "B", "mean bytes waiting in switches")
+    total_marked: Float = column("time", "B", "bytes marked, all links")
+    total_dropped: Float = column("time", "B", "bytes dropped or trimmed, all links")
+    watched: NDArray = column("watched", "", "links whose series are kept")
+    series_utilisation: Float = column("time watched", "1", "sent over capacity, by frame")
+    series_queue: Float = column("time watched", "B", "mean queue, by frame")
+    series_peak: Float = column("time watched", "B", "largest queue, by frame")
+    series_marked: Float = column("time watched", "B", "bytes marked, by frame")
+    series_dropped: Float = column("time watched", "B", "bytes dropped or trimmed, by frame")
+
+    @property
+    def duration(self) -> Float:
+        """[F] s from the start of a flow to its completion at the receiver; infinite where it did not end."""
+        return duration(self.start, self.completion)
+
+    @property
+    def slowdown(self) -> Float:
+        """[F] completion time over that in the empty fabric; NaN where that was not worked out."""
+        return self.duration / self.zero_load
+
+    @property
+    def last(self) -> float:
+        """s, time of the last completion; NaN where no flow has ended."""
+        ended = self.completion[np.isfinite(self.completion)]
+        return float(ended.max()) if len(ended) else float("nan")
+
+
+def duration(start: Float, completion: Float) -> Float:
+    """[F] s between the two; infinite where a flow did not end, or never started."""
+    return np.subtract(completion, start, out=np.full(len(start), np.inf), where=np.isfinite(completion))
+
+
+COLUMNS = tuple(item for item in fields(Result) if item.metadata)
+_FACTS = ("name", "seed", "sharing", "steps", "dt", "wall_s")
+
+
+def write(results: Result | Sequence[Result], path: str | Path, force: bool = False) -> None:
+    """Writes a run, or the cases of one scenario, as one file: whole or not at all.
+
+    Raises:
+        InputError: the file exists and `force` is off, or its folder is missing.
+        OSError: the disk is full or cannot be written; nothing is left behind.
+    """
+    cases = [results] if isinstance(results, Result) else list(results)
+    if len(cases) == 1:
+        sheets = {"": _sheet(cases[0])}
+    else:
+        root = Sheet({}, {"cases": json.dumps([case.name for case in cases])})
+        sheets = {"": root} | {f"case{number}": _sheet(case) for number, case in enumerate(cases)}
+    publish(path, encode(sheets), force)
+
+
+def read(path: str | Path) -> list[Result]:
+    """The runs of a result file: one, or one for each case.
+
+    Raises:
+        InputError: no such file, or not a result file.
+    """
+    sheets = decode(path)
+    cases = [
+        sheet for name, sheet in sorted(sheets.items(), key=lambda item: (len(item[0]), item[0])) if sheet.variables
+    ]
+    try:
+        return [_result(sheet) for sheet in cases]
+    except KeyError as error:
+        raise InputError(f"{path}: not a result file of this version of fabsim ({error} is missing)") from None
+
+
+def open(path: str | Path, case: str | None = None) -> xarray.Dataset:
+    """A result file as an xarray Dataset, in memory.
+
+    Links and watched links are labelled by name and frames by time:
+    `fabsim.open("r.h5").series_queue.sel(watched="leaf0->spine3").plot()`. A file of several cases gives a dimension
+    `case`; where the cases have different flows, name one.
+
+    Raises:
+        InputError: no such file or case, or cases that cannot stand in one Dataset.
+    """
+    import xarray
+
+    def load(group: str | None = None) -> xarray.Dataset:
+        with xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False) as dataset:
+            return dataset.load()
+
+    check_source(path)
+    root = load()
+    names: list[str] = json.loads(root.attrs["cases"]) if "cases" in root.attrs else []
+    if case is not None and case not in (names or [root.attrs["name"]]):
+        raise InputError(f'{path}: no case is named "{case}"; there are {", ".join(names) or root.attrs["name"]}')
+    if not names:
+        return root
+    if case is not None:
+        return load(f"case{names.index(case)}")
+    parts = [load(f"case{number}") for number in range(len(names))]
+    if len({part.sizes["flow"] for part in parts}) > 1:
+        raise InputError(f"{path}: the cases have different flows; open one of {', '.join(names)} with case=...")
+    joined = xarray.concat(parts, "case", join="outer", combine_attrs="drop_conflicts", data_vars="all")
+    return joined.assign_coords(case=names)
+
+
+def _sheet(result: Result) -> Sheet:
+    """A run as variables and attributes. The scenario is a variable: attributes end at 64 KiB."""
+    variables = {
+        item.name: Variable(
+            item.metadata["dims"],
+            np.asarray(getattr(result, item.name)),
+            item.metadata["units"],
+            item.metadata["meaning"],
+        )
+        for item in COLUMNS
+    }
+    text = Variable((), np.array(result.scenario, dtype=object), long_name="resolved scenario, YAML")
+    facts = {name: getattr(result, name) for name in _FACTS} | {"versions": json.dumps(result.versions)}
+    return Sheet(variables | {"scenario": text}, facts)
+
+
+def _result(sheet: Sheet) -> Result:
+    """The reverse of `_sheet`."""
+    facts: dict[str, Any] = {name: sheet.attributes[name] for name in _FACTS}
+    for name, kind in (("seed", int), ("steps", int), ("dt", float), ("wall_s", float)):
+        facts[name] = kind(facts[name])
+    facts["versions"] = json.loads(str(sheet.attributes["versions"]))
+    facts["scenario"] = str(sheet.variables["scenario"].values.item())
+    facts |= {item.name: sheet.variables[item.name].values for item in COLUMNS}
+    return Result(**facts)

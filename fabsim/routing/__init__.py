@@ -1,0 +1,21 @@
+"""Routes: which links each flow uses, and in what shares."""
+
+from fabsim.routing.choose import all_paths, by_link_counts, drawn, ecmp, proportional, split
+from fabsim.routing.explicit import check, explicit, numbers
+from fabsim.routing.paths import Candidates, candidates
+from fabsim.routing.routes import Routes
+
+__all__ = [
+    "Candidates",
+    "Routes",
+    "all_paths",
+    "by_link_counts",
+    "candidates",
+    "check",
+    "drawn",
+    "ecmp",
+    "explicit",
+    "numbers",
+    "proportional",
+    "split",
+]

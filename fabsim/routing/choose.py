@@ -1,0 +1,180 @@
+"""The ways to route: one hashed path, all paths, drawn entropy values, a given split.
+
+Hashing is hop by hop, as switches do it: each picks among the next hops that still lead to the destination.
+All are deterministic for a seed. All raise InputError for a host that is not there, a flow to itself, and a pair of
+hosts without a living route.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabsim.errors import InputError
+from fabsim.routing.hashing import Hash, Word, seeded_hash
+from fabsim.routing.paths import Ends, candidates, find_ends, join
+from fabsim.routing.routes import Routes
+from fabsim.topology.graph import Fabric
+from fabsim.typing import Float, Int
+from fabsim.workload.flows import Flows
+
+WALKERS = 1 << 20  # entropy values that are hashed at a time: bounds the memory
+SPARSE = 4  # with this many times more paths than entropy values, the drawn paths are listed and not all paths
+
+
+def ecmp(fabric: Fabric, flows: Flows, *, seed: int, polarised: bool = False) -> Routes:
+    """One path a flow, hashed by flow number with a salt per switch (one salt for all where `polarised`)."""
+    ends = find_ends(fabric, flows)
+    hashing = seeded_hash(len(fabric.names) - fabric.hosts, seed, polarised)
+    flow = np.arange(flows.count)
+    links, _ = _hashed(ends, flow, hashing.keys(flow, np.zeros_like(flow)), hashing)
+    return Routes(join(ends, links[:, None, :]), np.ones((flows.count, 1)))
+
+
+def all_paths(fabric: Fabric, flows: Flows) -> Routes:
+    """All shortest living paths, in equal parts: the ideal spray."""
+    found = candidates(fabric, flows)
+    return Routes(found.path, found.even())
+
+
+def drawn(
+    fabric: Fabric,
+    flows: Flows,
+    *,
+    entropies: int = 128,
+    seed: int,
+    polarised: bool = False,
+    packets: Int | None = None,
+) -> Routes:
+    """A finite spray: each flow has `entropies` values, each hashed to a path; weight = share of the packets.
+
+    A sender goes through its values in rounds, a packet each, so that of n packets each value has n / entropies,
+    rounded down or up: a short flow uses no more values than it has packets. `packets` [F] says how many there are;
+    None: so many that all values weigh the same.
+
+    K is the number of candidate paths, in their fixed lanes, unless there are over 4 times more of these than values:
+    then K = entropies (a path may come twice).
+    """
+    if entropies < 1:
+        raise InputError(f"entropies: {entropies} given, at least 1 is needed")
+    ends = find_ends(fabric, flows)
+    hashing = seeded_hash(len(fabric.names) - fabric.hosts, seed, polarised)
+    if int(ends.tables.paths[ends.place].max(initial=1)) > SPARSE * entropies:
+        return _listed_draw(ends, rounds(flows, entropies, packets), hashing)
+    found = candidates(fabric, flows, ends)
+    lanes = found.path.shape[1]
+    weight = np.zeros((flows.count, lanes))
+    part = rounds(flows, entropies, packets)
+    at_a_time = max(WALKERS // entropies, 1)
+    for begin in range(0, flows.count, at_a_time):
+        flow = np.arange(begin, min(begin + at_a_time, flows.count))
+        _, rank = _draw(ends, flow, entropies, hashing)
+        lane = -(-rank * lanes // found.count[flow][:, None])  # first lane of the group of that path
+        slot = (flow - begin)[:, None] * lanes + lane
+        share = np.bincount(slot.reshape(-1), part[flow].reshape(-1), minlength=len(flow) * lanes)
+        weight[flow] = share.reshape(len(flow), lanes)
+    return Routes(found.path, weight)
+
+
+def proportional(fabric: Fabric, flows: Flows) -> Routes:
+    """All living paths, split by the capacity of the slowest link between switches on each."""
+    found = candidates(fabric, flows)
+    middle = found.path[:, :, 1:-1]
+    between = (middle >= 0) & (fabric.src[middle] >= fabric.hosts)
+    slowest = np.where(between, fabric.capacity[middle], np.inf).min(axis=2, initial=np.inf)
+    weight = np.where(np.isinf(slowest), 1.0, slowest) * found.carries
+    return Routes(found.path, weight / weight.sum(axis=1, keepdims=True))
+
+
+def split(fabric: Fabric, flows: Flows, weight: Float) -> Routes:
+    """All candidate paths with given weights: [K] for all flows or [F, K]; lanes as in `Candidates`.
+
+    Weights count on lanes that carry a living path, and are scaled to sum to 1. Raises InputError for a wrong shape,
+    a negative or non-finite weight, and a flow that is left without any.
+    """
+    found = candidates(fabric, flows)
+    if weight.shape not in (found.carries.shape, found.carries.shape[1:]):
+        given = " x ".join(str(n) for n in weight.shape)
+        raise InputError(f"weights: {given} given, {found.carries.shape[1]} are needed, one a path (for each flow)")
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise InputError("weights: each must be a number, 0 or more")
+    return Routes(found.path, _normalised(weight * found.carries, flows))
+
+
+def by_link_counts(fabric: Fabric, flows: Flows, flow: Int, link: Int, amount: Float) -> Routes:
+    """The split that reproduces what was measured: entry i says that `amount[i]` of `flow[i]` went over `link[i]`.
+
+    Each switch's shares are its measured shares, and a path has the product of those on its way. A switch at which a
+    flow has no entries leaves its links equal. Raises InputError where the entries leave a flow without a path.
+    """
+    found = candidates(fabric, flows)
+    entry, inverse = np.unique(flow.astype(np.int64) * fabric.links + link, return_inverse=True)
+    count = np.bincount(inverse, weights=amount, minlength=len(entry)).astype(np.float64)
+    at, way = np.divmod(entry, fabric.links)
+    switch, inverse = np.unique(at * len(fabric.names) + fabric.src[way], return_inverse=True)
+    total = np.bincount(inverse, weights=count, minlength=len(switch)).astype(np.float64)
+
+    of_flow = np.arange(flows.count)[:, None, None]
+    through = _look_up(entry, count, of_flow * fabric.links + found.path)
+    out = _look_up(switch, total, of_flow * len(fabric.names) + fabric.src[found.path])
+    share = np.where((found.path >= 0) & (out > 0), through / np.where(out > 0, out, 1.0), 1.0)
+    return Routes(found.path, _normalised(share.prod(axis=2) * found.carries, flows))
+
+
+def _look_up(keys: Int, values: Float, wanted: Int) -> Float:
+    """Values of the wanted keys among sorted keys, 0 where a key is not there."""
+    if not len(keys):
+        return np.zeros(wanted.shape)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], 0.0)
+
+
+def _normalised(weight: Float, flows: Flows) -> Float:
+    """Rows that sum to 1."""
+    total = weight.sum(axis=1, keepdims=True)
+    empty = np.flatnonzero(total[:, 0] <= 0)
+    if len(empty):
+        flow = empty[0]
+        raise InputError(
+            f"weights of flow {flow} (host {flows.src[flow]} to host {flows.dst[flow]}) are 0 on every living path"
+        )
+    return weight / total
+
+
+def _hashed(ends: Ends, flow: Int, key: Word, hashing: Hash) -> tuple[Int, Int]:
+    """Walk by hash: ([W, H] links between switches, [W] rank of the path among all of the healthy fabric)."""
+    tables = ends.tables
+    rank = np.zeros(len(flow), dtype=np.int64)
+
+    def choose(walker: Int, at: Int) -> Int:
+        pick = hashing.pick(key[walker], tables.switch(at), tables.living[at])
+        entry = tables.alive[tables.first[at] + pick]
+        rank[walker] += tables.entry_base[entry] - tables.base[at]
+        return entry
+
+    return tables.walk(ends.place[ends.pair[flow]], ends.hops, choose), rank
+
+
+def _draw(ends: Ends, flow: Int, entropies: int, hashing: Hash) -> tuple[Int, Int]:
+    """Paths of all entropy values of some flows: ([F, E, H] links between switches, [F, E] ranks)."""
+    walker = np.repeat(flow, entropies)
+    key = hashing.keys(walker, np.tile(np.arange(entropies), len(flow)))
+    links, rank = _hashed(ends, walker, key, hashing)
+    return links.reshape(len(flow), entropies, -1), rank.reshape(len(flow), entropies)
+
+
+def rounds(flows: Flows, entropies: int, packets: Int | None) -> Float:
+    """[F, E] share of a flow's packets that each of its entropy values carries."""
+    if packets is None:
+        return np.full((flows.count, entropies), 1.0 / entropies)
+    count = np.maximum(packets, 1)[:, None]
+    whole, more = np.divmod(count, entropies)
+    return (whole + (np.arange(entropies) < more)) / count
+
+
+def _listed_draw(ends: Ends, part: Float, hashing: Hash) -> Routes:
+    """The drawn paths themselves, in the order of their rank, with their parts of the flow."""
+    flow = np.arange(len(ends.pair))
+    links, rank = _draw(ends, flow, part.shape[1], hashing)
+    order = np.argsort(rank, axis=1, kind="stable")
+    path = join(ends, np.take_along_axis(links, order[:, :, None], axis=1))
+    return Routes(path, np.take_along_axis(part, order, axis=1))

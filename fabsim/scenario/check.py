@@ -1,0 +1,156 @@
+"""The text of `fabsim check`: what a scenario amounts to before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabsim.scenario.compile import Network, assemble
+from fabsim.scenario.schema import Window
+from fabsim.units import show_rate, show_size, show_time
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+Line = tuple[str, str]
+
+
+def report(scenario: Scenario) -> str:
+    """Sizes, derived defaults, steps and memory of a scenario and of each of its cases. Raises InputError."""
+    parts = [f"{scenario.source.name}: {scenario.name}: no faults found"]
+    for case, variant in scenario.variants.items():
+        if scenario.cases:
+            parts.append(f"\ncase {case}")
+        parts += [f"  {key:<12} {text}" for key, text in _lines(variant, variant.network())]
+    return "\n".join(parts)
+
+
+def _lines(scenario: Scenario, net: Network) -> list[Line]:
+    return [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net), *_cost(scenario, net)]
+
+
+def _fabric(scenario: Scenario, net: Network) -> list[Line]:
+    fabric = net.fabric
+    nic = fabric.src < fabric.hosts
+    rates = sorted({float(rate) for rate in fabric.capacity[fabric.speed >= 1]})
+    slow = int(((fabric.speed > 0) & (fabric.speed < 1)).sum())
+    dead = int((fabric.capacity <= 0).sum())
+    switches = len(fabric.names) - fabric.hosts
+    state = f"{slow} degraded, {dead} dead" if slow or dead else "all healthy"
+    size = f"{fabric.hosts} hosts, {switches} switches, {fabric.links} directed links"
+    lines = [
+        ("fabric", f"{scenario.fabric.kind}: {size}, {state}"),
+        ("rates", ", ".join(show_rate(rate) for rate in rates)),
+    ]
+    leaf_down = float(fabric.capacity[nic].sum())
+    leaf_up = float(fabric.capacity[(fabric.tier[fabric.src] == 1) & (fabric.tier[fabric.dst] == 2)].sum())
+    return [*lines, ("leaves", f"{leaf_down / leaf_up:.3g} to 1 down to up")] if leaf_up else lines
+
+
+def _traffic(scenario: Scenario, net: Network) -> list[Line]:
+    flows, routes = net.flows, net.routes
+    waiting = int((flows.trigger >= 0).sum())
+    coupled = int((flows.leader >= 0).sum())
+    used = (routes.weight > 0).sum(axis=1)
+    links = (routes.path >= 0).sum(axis=2)
+    more = f", {waiting} wait for others" if waiting else ""
+    more += f", {coupled} coupled" if coupled else ""
+    paths = f"{_range(used)} of {routes.path.shape[1]} paths a flow, {_range(links)} links long"
+    return [
+        ("flows", f"{flows.count}, {show_size(float(flows.size.sum()))} of payload{more}"),
+        (
+            "routing",
+            f"{scenario.routing.kind}: {paths}",
+        ),
+        ("busiest link", _busiest(scenario, net)),
+    ]
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = values.min(), values.max()
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _busiest(scenario: Scenario, net: Network) -> str:
+    """The link with the most seconds of traffic: no run can end sooner."""
+    seconds = ideal_seconds(scenario, net)
+    link = int(seconds.argmax())
+    return f"{net.fabric.link_name(link)}: {show_time(float(seconds[link]))} of traffic at line rate"
+
+
+def ideal_seconds(scenario: Scenario, net: Network) -> np.ndarray:
+    """[L] s that each link needs for all that crosses it, at line rate."""
+    packet, flows, routes = scenario.packet, net.flows, net.routes
+    wire = flows.size + packet.header * np.ceil(flows.size / (packet.mtu - packet.header))
+    share = np.broadcast_to((wire[:, None] * routes.weight)[:, :, None], routes.path.shape)
+    used = routes.path >= 0
+    load = np.bincount(routes.path[used], weights=share[used], minlength=net.fabric.links)
+    return np.divide(load, net.fabric.capacity, out=np.zeros_like(load), where=load > 0)
+
+
+def _derived(scenario: Scenario, net: Network) -> list[Line]:
+    base, queues = net.baseline, net.queues
+    healthy = net.fabric.speed >= 1
+
+    def span(values: np.ndarray) -> str:
+        low, high = float(values[healthy].min(initial=np.inf)), float(values[healthy].max(initial=0.0))
+        return f"{high:,.0f} B" if low == high else f"{low:,.0f} to {high:,.0f} B"
+
+    slow = "" if healthy.all() else "; slow links in proportion to their speed"
+    lines = [
+        ("base RTT", f"{base.rtt * 1e6:.6g} us, over the longest route of {base.links} links"),
+        ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
+        (
+            "buffers",
+            f"{span(queues.buffer)} a port{slow}",
+        ),
+        ("ECN", f"from {span(queues.ecn_low)} to {span(queues.ecn_high)}"),
+    ]
+    if isinstance(scenario.transport, Window):
+        window = scenario.transport.window
+        lines.append(("window", f"{window} = {window.bytes(base.bdp):,.0f} B" if window.relative else str(window)))
+    return lines
+
+
+def _cost(scenario: Scenario, net: Network) -> list[Line]:
+    """Step, number of steps and memory, from the shapes that the engine would allocate."""
+    import jax
+
+    from fabsim.engine.run import begin
+
+    problem, model = assemble(scenario, net)
+    dt = float(problem.dt)
+    if scenario.until == "done":
+        least = float(ideal_seconds(scenario, net).max())
+        steps, known = int(np.ceil(least / dt)), "at least "
+    else:
+        steps, known = int(np.ceil(float(scenario.until) / dt)), ""
+    every = max(1, round(scenario.every / dt))
+    frames = -(-steps // every)
+    state = _bytes(jax.eval_shape(begin, problem, model)) + _bytes((problem, model))
+    width = 8 if scenario.precision == "float64" else 4
+    kept = frames * width * (5 * net.fabric.links + net.flows.count)
+    return [
+        *_inert(scenario, model.transport.signals),
+        ("dt", f"{show_time(dt)}{' (derived)' if scenario.dt == 'auto' else ''}"),
+        ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
+        ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),
+    ]
+
+
+def _inert(scenario: Scenario, signals: bool) -> list[Line]:
+    """Keys that are given and change nothing."""
+    queue = scenario.queue
+    given = [key for key in ("ecn_low", "ecn_high") if getattr(queue, key) != "auto"]
+    if not given or signals:
+        return []
+    keys = ", ".join(f"queue.{key}" for key in given)
+    return [("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks")]
+
+
+def _bytes(tree: object) -> int:
+    """Bytes of all arrays in a tree."""
+    import jax
+
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

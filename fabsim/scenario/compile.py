@@ -1,0 +1,149 @@
+"""From a scenario to arrays: fabric, flows, routes, then the problem and the model.
+
+Where a room below refuses its input, the sentence gets the place of the key that it speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabsim.errors import InputError
+from fabsim.routing import Routes
+from fabsim.scenario.build import build_fabric, build_flows, build_routes
+from fabsim.scenario.contradictions import traffic_faults
+from fabsim.scenario.schema import Ideal, Window
+from fabsim.scenario.source import KeyPath, PlacedError
+from fabsim.topology import Change, Fabric, degrade
+from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
+from fabsim.units import Amount, show_size
+from fabsim.workload import Flows, check, merge
+
+if TYPE_CHECKING:
+    from fabsim.engine.problem import Problem
+    from fabsim.models.model import Model
+    from fabsim.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Network:
+    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way."""
+
+    fabric: Fabric
+    flows: Flows
+    routes: Routes
+    baseline: Baseline
+    queues: Queues
+
+
+def network(scenario: Scenario) -> Network:
+    """Fabric, flows, routes and derived figures. Raises InputError with the place of each fault."""
+    fabric = _fabric(scenario)
+    flows = _flows(scenario, fabric)
+    with _at(scenario, ("routing",)):
+        routes = build_routes(scenario, fabric, flows)
+    base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
+    return Network(fabric, flows, routes, base, _queues(scenario, fabric, base))
+
+
+def compile_scenario(scenario: Scenario) -> tuple[Problem, Model[Any]]:
+    """Problem and model. Raises InputError with the place of each fault."""
+    return assemble(scenario, network(scenario))
+
+
+def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
+    """Problem and model of a network that is built already."""
+    import jax
+    import jax.numpy as jnp
+
+    from fabsim.engine.problem import Packet, build
+    from fabsim.models.model import Links, Model, Split
+    from fabsim.models.queue import TrimQueue
+
+    if scenario.precision == "float64":
+        jax.config.update("jax_enable_x64", True)
+    packet = Packet(scenario.packet.mtu, scenario.packet.header, scenario.packet.trim)
+    dt = None if scenario.dt == "auto" else float(scenario.dt)
+    with _at(scenario, ("dt",)):
+        problem = build(net.fabric, net.flows, net.routes, packet=packet, dt=dt, dtype=scenario.precision)
+
+    def real(values: Any) -> jax.Array:
+        return jnp.asarray(np.asarray(values), scenario.precision)
+
+    model = Model(
+        links=Links(real(net.fabric.capacity), real(net.fabric.latency)),
+        queue=TrimQueue(real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)),
+        transport=_transport(scenario, net.baseline, real),
+        split=Split(real(net.routes.weight)),
+    )
+    return problem, model
+
+
+def _fabric(scenario: Scenario) -> Fabric:
+    with _at(scenario, ("fabric",)):
+        fabric = build_fabric(scenario)
+    with _at(scenario, ("fabric", "degraded")):
+        return degrade(fabric, [Change(**vars(change)) for change in scenario.fabric.degraded])
+
+
+def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
+    faults = traffic_faults(scenario, fabric.hosts)
+    if faults:
+        raise InputError([scenario.source.sentence(path, text) for path, text in faults])
+    parts = []
+    for number, entry in enumerate(scenario.traffic):
+        with _at(scenario, ("traffic", number)):
+            seed = getattr(entry, "seed", None)
+            own = scenario.seed + number if seed is None else seed
+            parts.append(build_flows(scenario, number, fabric.hosts, own))
+    with _at(scenario, ("traffic",)):
+        flows = check(merge(parts), fabric.hosts)
+    if not flows.count:
+        raise InputError(scenario.source.sentence(("traffic",), "there is no flow; a run needs at least one"))
+    return flows
+
+
+def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
+    """Buffers and thresholds per link; a threshold above the other one is refused."""
+
+    def given(amount: Amount | str) -> float | None:
+        return amount.bytes(base.bdp) if isinstance(amount, Amount) else None
+
+    queue = scenario.queue
+    amounts = {"buffer": given(queue.buffer), "ecn_low": given(queue.ecn_low), "ecn_high": given(queue.ecn_high)}
+    queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **amounts)
+    wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
+    if len(wrong):
+        low, high = (show_size(float(side[wrong[0]])) for side in (queues.ecn_low, queues.ecn_high))
+        key = "ecn_low" if queue.ecn_low != "auto" else "ecn_high"
+        text = f"ecn_low would be {low}, above ecn_high at {high}; give a lower ecn_low or a higher ecn_high"
+        raise InputError(scenario.source.sentence(("queue", key), text))
+    return queues
+
+
+def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
+    """The transport's law with its parameters in SI units."""
+    from fabsim.models.ideal import Ideal as IdealLaw
+    from fabsim.models.window import Window as WindowLaw
+
+    match scenario.transport:
+        case Window(window=window):
+            return WindowLaw(real(window.bytes(base.bdp)))
+        case Ideal(share=share):
+            return IdealLaw(real(share))
+
+
+@contextmanager
+def _at(scenario: Scenario, path: KeyPath) -> Iterator[None]:
+    """Give the sentences of a room below the place and key they speak of, unless they have a place already."""
+    try:
+        yield
+    except PlacedError:
+        raise
+    except InputError as error:
+        lines = [scenario.source.sentence(path, text.removeprefix(f"{path[-1]}: ")) for text in error.sentences]
+        raise InputError(lines) from None

@@ -1,0 +1,215 @@
+"""Keys that are each right and together are not: checked before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
+from fabsim.scenario.schema import Sections, Window
+from fabsim.scenario.source import KeyPath
+from fabsim.scenario.traffic_keys import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
+from fabsim.units import Amount, shown
+
+Fault = tuple[KeyPath, str]
+TREE_NUMBERS = ("pods", "leaves_per_pod", "hosts_per_leaf", "leaf_uplinks", "agg_uplinks")
+
+
+def contradictions(scenario: Sections) -> list[Fault]:
+    """Paths and sentences of everything that contradicts something else."""
+    faults = [*_packet(scenario), *_fabric(scenario), *_queue(scenario), *_packets(scenario)]
+    hosts = host_count(scenario)
+    if hosts is not None and not faults:
+        faults += traffic_faults(scenario, hosts)
+    return faults
+
+
+def host_count(scenario: Sections) -> int | None:
+    """How many hosts the fabric has; None where a file says so."""
+    fabric = scenario.fabric
+    if isinstance(fabric, LeafSpine):
+        return fabric.leaves * fabric.hosts_per_leaf
+    if isinstance(fabric, SingleSwitch):
+        return fabric.hosts
+    if isinstance(fabric, FatTree):
+        if fabric.k is not None:
+            return fabric.k * (fabric.k // 2) ** 2
+        return (fabric.pods or 0) * (fabric.leaves_per_pod or 0) * (fabric.hosts_per_leaf or 0)
+    return None
+
+
+def traffic_faults(scenario: Sections, hosts: int) -> list[Fault]:
+    """What cannot be sent on a fabric of so many hosts."""
+    faults: list[Fault] = []
+    if hosts < 2:
+        return [(("fabric",), f"a fabric of {hosts} host has nobody to send to; give at least 2")]
+    for number, entry in enumerate(scenario.traffic):
+        where: KeyPath = ("traffic", number)
+        if isinstance(entry, Shift) and entry.by % hosts == 0:
+            text = f"a shift by {entry.by} on {hosts} hosts sends every flow to itself; give 1 to {hosts - 1}"
+            faults.append(((*where, "by"), text))
+        elif isinstance(entry, Incast):
+            faults += [((*where, *path), text) for path, text in _incast(entry, hosts)]
+        elif isinstance(entry, AllToAll):
+            faults += [((*where, *path), text) for path, text in _all_to_all(entry, hosts)]
+        elif isinstance(entry, ListedFlows):
+            faults += [((*where, *path), text) for path, text in _listed(entry, hosts)]
+        elif isinstance(entry, Ring):
+            faults += [((*where, *path), text) for path, text in _ring(entry, hosts)]
+    return faults
+
+
+def _packet(scenario: Sections) -> Iterator[Fault]:
+    packet = scenario.packet
+    if packet.header >= packet.mtu:
+        text = f"a packet of {packet.mtu:g} B has no room beside a header of {packet.header:g} B; give a larger mtu"
+        yield ("packet", "header"), text
+    if packet.trim > packet.mtu:
+        yield ("packet", "trim"), f"more than the whole packet of {packet.mtu:g} B, given {packet.trim:g} B; give 64 B"
+
+
+def _fabric(scenario: Sections) -> Iterator[Fault]:
+    fabric = scenario.fabric
+    if isinstance(fabric, LeafSpine):
+        leaf = {"hosts": fabric.hosts_per_leaf, "uplinks": fabric.spines * fabric.uplinks}
+        yield from _ports("leaf", leaf, fabric.ports)
+        yield from _ports("spine", {"leaf links": fabric.leaves * fabric.uplinks}, fabric.ports)
+    elif isinstance(fabric, SingleSwitch):
+        yield from _ports("switch", {"hosts": fabric.hosts}, fabric.ports)
+    elif isinstance(fabric, FatTree):
+        yield from _fat_tree(fabric)
+    if not isinstance(fabric, HtsimTopology):
+        for number, change in enumerate(fabric.degraded):
+            if change.speed is None and change.rate is None and change.latency is None and change.buffer is None:
+                text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency or buffer"
+                yield ("fabric", "degraded", number), text
+
+
+def _fat_tree(fabric: FatTree) -> Iterator[Fault]:
+    given = [name for name in TREE_NUMBERS if getattr(fabric, name) is not None]
+    missing = [name for name in TREE_NUMBERS if name not in given]
+    if fabric.k is not None and given:
+        yield ("fabric", given[0]), f"k = {fabric.k} says this already; give k, or {', '.join(TREE_NUMBERS)}"
+    elif fabric.k is not None and fabric.k % 2:
+        yield ("fabric", "k"), f"must be even, given {fabric.k}; write it like k: 8"
+    elif fabric.k is None and missing:
+        yield ("fabric",), f"a fat tree needs k, or else {', '.join(missing)} too; write it like k: 8"
+    elif fabric.k is None and (fabric.oversubscription.leaf, fabric.oversubscription.agg) != (1.0, 1.0):
+        yield ("fabric", "oversubscription"), "goes with k; with the numbers of each tier give fewer leaf_uplinks"
+    elif fabric.k is None:
+        leaf = {"hosts": fabric.hosts_per_leaf or 0, "uplinks": fabric.leaf_uplinks or 0}
+        yield from _ports("leaf", leaf, fabric.ports)
+    else:
+        yield from _ports("switch", {"links": fabric.k or 0}, fabric.ports)
+
+
+def _ports(switch: str, needs: dict[str, int], ports: int | None) -> Iterator[Fault]:
+    """More cables than a switch has ports."""
+    total = sum(needs.values())
+    if ports is not None and total > ports:
+        parts = " + ".join(f"{count} {name}" for name, count in needs.items())
+        yield ("fabric", "ports"), f"a {switch} needs {total} ports ({parts}), given {ports}; give at least {total}"
+
+
+def _queue(scenario: Sections) -> Iterator[Fault]:
+    low, high, buffer = scenario.queue.ecn_low, scenario.queue.ecn_high, scenario.queue.buffer
+    if isinstance(low, Amount) and isinstance(high, Amount) and _above(low, high):
+        yield ("queue", "ecn_low"), f"above ecn_high ({high}), given {low}; give at most {high}"
+    if isinstance(buffer, Amount) and buffer.value == 0:
+        yield ("queue", "buffer"), "a port without a buffer passes nothing, given 0; write it like 1 BDP"
+    transport = scenario.transport
+    if isinstance(transport, Window) and transport.window.value == 0:
+        yield ("transport", "window"), "a window of 0 never sends, given 0; write it like 1.5 BDP"
+
+
+def _above(one: Amount, other: Amount) -> bool:
+    """Known already to be more; amounts of two kinds are compared once the fabric is built."""
+    return one.relative == other.relative and one.value > other.value
+
+
+def _packets(scenario: Sections) -> Iterator[Fault]:
+    names = list(scenario.cases) or [scenario.name]
+    for case in scenario.packets:
+        if case not in names:
+            yield ("packets", case), f"there is no case {case!r}; the cases are {', '.join(map(repr, names))}"
+
+
+def _incast(entry: Incast, hosts: int) -> Iterator[Fault]:
+    if entry.receiver >= hosts:
+        yield ("receiver",), f"there is no host {entry.receiver}; hosts are 0 to {hosts - 1}"
+    if isinstance(entry.senders, int):
+        if entry.senders > hosts - 1:
+            yield ("senders",), f"more senders than other hosts, given {entry.senders}; give at most {hosts - 1}"
+        return
+    for sender in entry.senders:
+        if sender >= hosts:
+            yield ("senders",), f"there is no host {sender}; hosts are 0 to {hosts - 1}"
+        if sender == entry.receiver:
+            yield ("senders",), f"host {sender} would send to itself; leave the receiver out"
+
+
+def _all_to_all(entry: AllToAll, hosts: int) -> Iterator[Fault]:
+    if isinstance(entry.hosts, int):
+        if not 2 <= entry.hosts <= hosts:
+            yield ("hosts",), f"an all-to-all here has 2 to {hosts} hosts, given {entry.hosts}"
+    elif entry.hosts is not None:
+        yield from _group(entry.hosts, hosts, ("hosts",), "an all-to-all")
+
+
+def _listed(entry: ListedFlows, hosts: int) -> Iterator[Fault]:
+    if (entry.file is None) == (entry.list is None):
+        yield (), "give either a file or a list of flows, like list: [{src: 0, dst: 17, size: 2 MB}]"
+        return
+    flows = entry.list or ()
+    if entry.list is not None and not flows:
+        yield ("list",), "must not be empty, given []; write it like [{src: 0, dst: 17, size: 2 MB}]"
+    for number, flow in enumerate(flows):
+        for key, host in (("src", flow.src), ("dst", flow.dst)):
+            if host >= hosts:
+                yield ("list", number, key), f"there is no host {host}; hosts are 0 to {hosts - 1}"
+        if flow.src == flow.dst:
+            yield ("list", number), f"host {flow.src} would send to itself; give another dst"
+        if flow.after and flow.start:
+            yield ("list", number, "start"), "a flow that waits for others has no start of its own; give delay"
+    yield from _waiting(flows)
+
+
+def _waiting(flows: tuple[OneFlow, ...]) -> Iterator[Fault]:
+    """Flows that wait for what is not there, for themselves, or for each other in a circle and so for ever."""
+    names = {flow.name: number for number, flow in enumerate(flows) if flow.name is not None}
+    waiting: dict[int, set[int]] = {}
+    wrong = False
+    for number, flow in enumerate(flows):
+        others = [names.get(other, -1) if isinstance(other, str) else other for other in flow.after]
+        for given, other in zip(flow.after, others, strict=True):
+            if not 0 <= other < len(flows) or other == number:
+                what = "itself" if other == number else f"flow {given!r}, which is not there"
+                yield ("list", number, "after"), f"waits for {what}; flows count from 0 to {len(flows) - 1}"
+                wrong = True
+        waiting[number] = set(others)
+    while not wrong and (ready := [number for number, others in waiting.items() if not others]):
+        for number in ready:
+            del waiting[number]
+        for others in waiting.values():
+            others.difference_update(ready)
+    if waiting and not wrong:
+        text = f"flows {sorted(waiting)} wait for each other for ever; let one start by itself"
+        yield ("list", min(waiting), "after"), text
+
+
+def _ring(entry: Ring, hosts: int) -> Iterator[Fault]:
+    if (entry.ranks is None) == (entry.groups is None):
+        yield (), "give either ranks or groups of hosts, like ranks: 16"
+        return
+    if entry.ranks is not None and not 2 <= entry.ranks <= hosts:
+        yield ("ranks",), f"a ring here has 2 to {hosts} ranks, given {entry.ranks}"
+    for number, group in enumerate(entry.groups or ()):
+        yield from _group(group, hosts, ("groups", number), "a ring")
+
+
+def _group(group: tuple[int, ...], hosts: int, path: KeyPath, what: str) -> Iterator[Fault]:
+    """A list of hosts that take part in something together."""
+    if len(group) < 2 or len(set(group)) < len(group):
+        yield path, f"{what} needs 2 or more different hosts, given {list(group)}"
+    missing = [host for host in group if host >= hosts]
+    if missing:
+        yield path, f"there is no host {missing[0]}; hosts are 0 to {hosts - 1}"

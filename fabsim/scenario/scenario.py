@@ -1,0 +1,181 @@
+"""The scenario: load a file, lay overrides over it, and what can be had from it.
+
+Everything that is wrong is told at once, one line each, as an InputError.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, PrivateAttr, ValidationError
+from ruamel.yaml import YAML
+
+from fabsim.errors import InputError
+from fabsim.scenario.contradictions import contradictions
+from fabsim.scenario.override import override
+from fabsim.scenario.schema import Sections
+from fabsim.scenario.sentences import in_order, locate, sentences
+from fabsim.scenario.source import KeyPath, Source, from_dict, read_file
+
+if TYPE_CHECKING:
+    from fabsim.engine.problem import Problem
+    from fabsim.models.model import Model
+    from fabsim.scenario.compile import Network
+
+_ABOUT_MANY = ("cases", "packets", "sweep", "tune")
+"""Sections that speak of several runs; a single variant has none of them."""
+
+
+class Scenario(Sections):
+    """A validated scenario. Get one from `fabsim.load`; it does not change."""
+
+    _source: Source = PrivateAttr(default_factory=lambda: Source("<scenario>", Path(), {}))
+
+    @property
+    def source(self) -> Source:
+        """The text behind it: file, places of keys."""
+        return self._source
+
+    def network(self) -> Network:
+        """Fabric, flows, routes and derived figures, as numpy arrays. Raises InputError for what contradicts itself."""
+        from fabsim.scenario.compile import network
+
+        return network(self)
+
+    def compile(self) -> tuple[Problem, Model[Any]]:
+        """The arrays that the engine advances, and the parameters that may be tuned. Raises InputError."""
+        from fabsim.scenario.compile import compile_scenario
+
+        return compile_scenario(self)
+
+    def change(self, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:
+        """The scenario with dotted keys overridden, e.g. {"transport.window": "1 BDP"}. Raises InputError."""
+        return validated(override(self._source, values, places))
+
+    def single(self) -> Scenario:
+        """This scenario without the sections that speak of several runs."""
+        return validated(_single(self._source))
+
+    @cached_property
+    def variants(self) -> dict[str, Scenario]:
+        """The cases by name, each a scenario without cases; without any, this scenario under its own name."""
+        if not self.cases:
+            return {self.name: self.single()}
+        single = _single(self._source)
+        return {case: validated(override(single, *_case(self._source, case))) for case in self.cases}
+
+    def file(self, name: str) -> Path:
+        """A file that the scenario names; relative to the scenario's own folder."""
+        return self._source.folder / name
+
+    def resolved(self) -> str:
+        """The whole scenario as YAML, defaults and overrides included; it loads again to an equal scenario."""
+        yaml = YAML()
+        yaml.width = 120
+        text = io.StringIO()
+        yaml.dump(_plain(self.model_dump(exclude_none=True)), text)
+        return text.getvalue()
+
+
+def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None, **more: Any) -> Scenario:
+    """Read and check a scenario.
+
+    Args:
+        file: a YAML file, or the same as a dict (relative paths then start in the working directory).
+        overrides: values by dotted key, {"transport.window": "1 BDP"}.
+        more: the same as keywords, with two underscores for a dot: transport__window="1 BDP".
+
+    Raises:
+        InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`.
+    """
+    source = from_dict(file) if isinstance(file, Mapping) else read_file(file)
+    values = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
+    return validated(override(source, values))
+
+
+def validated(source: Source) -> Scenario:
+    """The scenario of a source. Raises InputError with all that is wrong."""
+    classes: dict[int, type[BaseModel]] = {}
+    lines = list(source.errors)
+    try:
+        scenario = Scenario.model_validate(source.data, context=classes)
+    except ValidationError as error:
+        left_over = _keys_of_the_former_kind(error, source)
+        if left_over:
+            return validated(_without(source, left_over))
+        raise InputError(in_order([*lines, *sentences(error, source, classes)])) from None
+    scenario._source = source
+    if not lines:
+        lines += [source.sentence(path, text) for path, text in contradictions(scenario)]
+    if not lines:
+        lines += _case_faults(source) + _sweep_faults(source)
+    if lines:
+        raise InputError(in_order(dict.fromkeys(lines)))
+    return scenario
+
+
+def _single(source: Source) -> Source:
+    return replace(source, data={k: v for k, v in source.data.items() if k not in _ABOUT_MANY})
+
+
+def _keys_of_the_former_kind(error: ValidationError, source: Source) -> list[KeyPath]:
+    """Keys of the file in a section whose `kind` was overridden, which the new kind does not have."""
+    found = [locate(source.data, e["loc"])[0] for e in error.errors() if e["type"] == "extra_forbidden"]
+    return [path for path in found if path[:-1] in source.other_kind and not source.place(path).startswith("--set")]
+
+
+def _without(source: Source, paths: list[KeyPath]) -> Source:
+    data = copy.deepcopy(source.data)
+    for path in paths:
+        holder: Any = data
+        for step in path[:-1]:
+            holder = holder[step]
+        del holder[path[-1]]
+    return replace(source, data=data)
+
+
+def _case(source: Source, case: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The overrides of a case, and where each stands."""
+    values = source.data["cases"][case]
+    return {"name": case, **values}, {key: source.place(("cases", case, key)) + f": cases.{case}" for key in values}
+
+
+def _case_faults(source: Source) -> list[str]:
+    """What is wrong with the cases."""
+    single = _single(source)
+    lines: list[str] = []
+    for case in source.data.get("cases", {}):
+        lines += _faults(single, *_case(source, case))
+    return lines
+
+
+def _sweep_faults(source: Source) -> list[str]:
+    """What is wrong with the values of a sweep, each tried alone."""
+    single = _single(source)
+    lines: list[str] = []
+    for key, values in (source.data.get("sweep") or {}).get("grid", {}).items():
+        for number, value in enumerate(values):
+            place = source.place(("sweep", "grid", key, number)) + ": sweep.grid"
+            lines += _faults(single, {key: value}, {key: place})
+    return lines
+
+
+def _faults(source: Source, values: Mapping[str, Any], places: Mapping[str, str]) -> list[str]:
+    try:
+        validated(override(source, values, places))
+    except InputError as error:
+        return error.sentences
+    return []
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, for YAML."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

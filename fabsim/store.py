@@ -1,0 +1,156 @@
+"""Files of results: netCDF-4 images built in memory, and put in place whole or not at all.
+
+A file that grows on disk is not safe: a crash or a full disk in the middle can cost what had been flushed before.
+So HDF5 writes into memory only, and plain Python writes the bytes aside, forces them to the disk and renames.
+Only float32, float64, integers and UTF-8 strings are stored: what every reader of netCDF-4 understands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import h5netcdf
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from fabsim.errors import InputError
+
+_TEXT = h5py.string_dtype("utf-8")
+_COMPRESSION = {"compression": "gzip", "compression_opts": 1, "fletcher32": True}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An array with named axes: floats, integers or strings, with its unit ("s", "B", "" for none) and meaning."""
+
+    dims: tuple[str, ...]
+    values: NDArray
+    units: str = ""
+    long_name: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table of variables that share their axes, with attributes (text and numbers) of the whole."""
+
+    variables: Mapping[str, Variable]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def encode(sheets: Mapping[str, Sheet]) -> bytes:
+    """The netCDF-4 image of sheets by group name; "" is the root, which xarray opens when it is not told otherwise."""
+    image = BytesIO()
+    with h5netcdf.File(image, "w") as file:
+        for name, sheet in sheets.items():
+            _put(file.create_group(name) if name else file, sheet)
+    return image.getvalue()
+
+
+def decode(path: str | Path) -> dict[str, Sheet]:
+    """The sheets of a file, by group name.
+
+    Raises:
+        InputError: as `check_source`.
+    """
+    check_source(path)
+    with h5netcdf.File(path, "r", decode_vlen_strings=True) as file:
+        return {"": _get(file)} | {name: _get(group) for name, group in file.groups.items()}
+
+
+def check_source(path: str | Path) -> None:
+    """Refuses what cannot be a result file.
+
+    Raises:
+        InputError: no such file, or not an HDF5 file.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")
+    if not h5py.is_hdf5(path):
+        raise InputError(f"{path}: not a result file; name one that was written by --out")
+
+
+def check_target(path: str | Path, force: bool = False) -> None:
+    """Refuses a place where a result could not be put, before the work is done rather than after.
+
+    Raises:
+        InputError: the folder is missing, the path is a folder, or the file exists and `force` is off.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}; make it first, or name another place")
+    if target.is_dir():
+        raise InputError(f"{path}: is a folder; name a file in it")
+    if target.exists() and not force:
+        raise InputError(f"{path}: exists already; give --force to replace it, or name another file")
+
+
+def publish(path: str | Path, content: bytes, force: bool = False) -> None:
+    """Writes a file whole or not at all: aside, forced to the disk, renamed, and the folder forced to the disk.
+
+    Whatever goes wrong, what stood at `path` before stays as it was and nothing is left aside.
+
+    Raises:
+        InputError: as `check_target`.
+        OSError: the disk is full or cannot be written.
+    """
+    check_target(path, force)
+    target = Path(path).resolve()  # a symbolic link keeps pointing where it did
+    aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _put(group: h5netcdf.Group, sheet: Sheet) -> None:
+    """Writes a sheet into a group."""
+    for variable in sheet.variables.values():
+        for dim, size in zip(variable.dims, variable.values.shape, strict=True):
+            if group.dimensions.get(dim, None) is None:
+                group.dimensions[dim] = size
+    for name, variable in sheet.variables.items():
+        values = variable.values
+        if values.dtype.kind in "OU":
+            stored = group.create_variable(name, variable.dims, _TEXT, data=values.astype(object))
+        elif values.dtype in (np.float32, np.float64) or values.dtype.kind in "iu":
+            options = _COMPRESSION if values.size and variable.dims else {}
+            stored = group.create_variable(name, variable.dims, values.dtype, data=values, **options)
+        else:
+            raise TypeError(f"{name}: {values.dtype} is not stored; only float32, float64, integers and strings are")
+        if variable.units:
+            stored.attrs["units"] = variable.units
+        if variable.long_name:
+            stored.attrs["long_name"] = variable.long_name
+    for name, value in sheet.attributes.items():
+        group.attrs[name] = value
+
+
+def _get(group: h5netcdf.Group) -> Sheet:
+    """Reads a group."""
+    variables = {
+        name: Variable(
+            tuple(stored.dimensions),
+            np.asarray(stored[...]),
+            str(stored.attrs.get("units", "")),
+            str(stored.attrs.get("long_name", "")),
+        )
+        for name, stored in group.variables.items()
+    }
+    return Sheet(variables, dict(group.attrs))

@@ -1,0 +1,216 @@
+"""Results as text: tables to read, CSV and JSON to go on with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from fabsim.errors import InputError
+from fabsim.results import COLUMNS, Result
+from fabsim.typing import Float
+
+Table = Literal["summary", "flows", "links", "series"]
+Packets = Mapping[str, Float]
+"""By case: completion times (s, from the start of a flow) that a packet-level simulator gave for the same flows."""
+
+_AXIS = {"flows": "flow", "links": "link", "series": "time"}
+
+
+def show(results: Sequence[Result], packets: Packets | None = None, busiest: int = 10) -> str:
+    """All there is to say about a result file on one screen or two."""
+    parts = [summary(results, packets), totals(results)]
+    parts += [f"{result.name}: busiest links\n{busiest_links(result, busiest)}" for result in results]
+    return "\n\n".join(parts)
+
+
+def summary(results: Sequence[Result], packets: Packets | None = None) -> str:
+    """Completion times of each case in microseconds; with packet-level figures, those and the difference below."""
+    header = ["completion (us)", "flows", "min", "mean", "p50", "p99", "max"]
+    rows = []
+    slowdowns = any(np.isfinite(result.slowdown).any() for result in results)
+    for result in results:
+        fluid = _five(result.duration)
+        slow = _slowdown(result) if slowdowns else []
+        rows.append([result.name, str(len(result.size)), *_microseconds(fluid), *slow])
+        if packets and result.name in packets:
+            times = packets[result.name]
+            reference = _five(times)
+            apart = [f"{100 * (mine / theirs - 1):+.1f} %" for mine, theirs in zip(fluid, reference, strict=True)]
+            rows.append(["  packets", str(len(times)), *_microseconds(reference)])
+            rows.append(["  difference", "", *apart])
+    unfinished = [
+        f"{result.name}: {missing} of {len(result.size)} flows did not end; the figures are those of the others"
+        for result in results
+        if (missing := int((~np.isfinite(result.duration)).sum()))
+    ]
+    return "\n".join([align([header + ["slowdown mean", "p99"] * slowdowns, *rows]), *unfinished])
+
+
+def totals(results: Sequence[Result]) -> str:
+    """What was delivered, lost and marked, and how the run went."""
+    header = [
+        "total",
+        "payload",
+        "sent again",
+        "dropped",
+        "marked",
+        "largest queue",
+        "last (us)",
+        "steps",
+        "dt",
+        "took",
+    ]
+    rows = [
+        [
+            result.name,
+            size(result.size.sum()),
+            size(result.retransmitted.sum()),
+            size(result.dropped.sum()),
+            size(result.marked.sum()),
+            size(_in_switches(result).max(initial=0.0)),
+            f"{result.last * 1e6:.1f}",
+            str(result.steps),
+            f"{result.dt * 1e9:.0f} ns",
+            f"{result.wall_s:.2f} s",
+        ]
+        for result in results
+    ]
+    return align([header, *rows])
+
+
+def busiest_links(result: Result, count: int = 10) -> str:
+    """The links with the largest queue, then the most bytes."""
+    order = np.lexsort((-result.sent, -_in_switches(result)))[:count]
+    header = ["link", "rate", "sent", "utilisation", "mean queue", "largest", "marked", "dropped"]
+    rows = [
+        [
+            result.link[number],
+            f"{result.capacity[number] * 8e-9:.0f} Gbps",
+            size(float(result.sent[number])),
+            f"{100 * result.utilisation[number]:.1f} %",
+            size(float(result.queue_mean[number])),
+            size(float(result.queue_peak[number])),
+            size(float(result.marked[number])),
+            size(float(result.dropped[number])),
+        ]
+        for number in order
+    ]
+    return align([header, *rows])
+
+
+def as_csv(results: Sequence[Result], table: Table = "flows") -> str:
+    """One table as CSV in SI units; a first column names the case, units stand in the column names.
+
+    `series` has one row for each frame and watched link.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    blocks = [_rows(result, table) for result in results]
+    writer.writerow(["case", *blocks[0][0]])
+    for result, (_, rows) in zip(results, blocks, strict=True):
+        writer.writerows([result.name, *row] for row in rows)
+    return text.getvalue()
+
+
+def as_json(results: Sequence[Result]) -> str:
+    """Everything but the series, in SI units. What is not a number (a flow that did not end) is null."""
+    return json.dumps([_as_object(result) for result in results], allow_nan=False)
+
+
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text in columns: the first to the left, the others to the right. Short rows end early."""
+    columns = max(map(len, rows))
+    full = [[*row, *[""] * (columns - len(row))] for row in rows]
+    widths = [max(len(row[number]) for row in full) for number in range(columns)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in full
+    )
+
+
+def size(value: float) -> str:
+    """Bytes for people: 4 significant digits at most."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:.3g} B"
+
+
+def _five(times: Float) -> list[float]:
+    """Minimum, mean, median, 99th percentile and maximum of what ended; NaN where nothing did."""
+    ended = times[np.isfinite(times)]
+    if not len(ended):
+        return [np.nan] * 5
+    return [float(value) for value in (ended.min(), ended.mean(), *np.quantile(ended, [0.5, 0.99]), ended.max())]
+
+
+def _microseconds(times: Iterable[float]) -> list[str]:
+    return [f"{time * 1e6:.1f}" for time in times]
+
+
+def _slowdown(result: Result) -> list[str]:
+    """Mean and 99th percentile of the slowdown; a dash where it was not worked out."""
+    known = result.slowdown[np.isfinite(result.slowdown)]
+    return [f"{known.mean():.2f}", f"{np.quantile(known, 0.99):.2f}"] if len(known) else ["-", "-"]
+
+
+def _in_switches(result: Result) -> Float:
+    """[L] largest queue of each switch port; 0 at NICs, whose backlog is the sender's own."""
+    return np.where(result.tail_tier > 0, result.queue_peak, 0.0)
+
+
+def _rows(result: Result, table: Table) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """Header and rows of a table."""
+    if table == "summary":
+        names = ["min", "mean", "p50", "p99", "max"]
+        return ["flows", *(f"{name}_s" for name in names)], [[len(result.size), *_five(result.duration)]]
+    if table not in _AXIS:
+        raise InputError(f'no table is named "{table}"; there are summary, flows, links, series')
+    if table == "series":
+        return _series(result)
+    columns = [item for item in COLUMNS if item.metadata["dims"] == (_AXIS[table],)]
+    arrays = [getattr(result, item.name).tolist() for item in columns]
+    number = [] if table == "links" else [list(range(len(arrays[0])))]
+    heads = [] if table == "links" else ["flow"]
+    return [*heads, *map(_heading, columns)], zip(*number, *arrays, strict=True)
+
+
+def _series(result: Result) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """One row for each frame and watched link."""
+    columns = [item for item in COLUMNS if item.metadata["dims"] == ("time", "watched")]
+    arrays = [getattr(result, item.name).ravel().tolist() for item in columns]
+    times = np.repeat(result.time, len(result.watched)).tolist()
+    links = result.watched.tolist() * len(result.time)
+    return ["time_s", "link", *map(_heading, columns)], zip(times, links, *arrays, strict=True)
+
+
+def _heading(item: Any) -> str:
+    """The name of a column with its unit: completion_s, mean_rate_B_per_s."""
+    units = item.metadata["units"]
+    return item.name if units in ("", "1") else f"{item.name}_{units.replace('/', '_per_')}"
+
+
+def _as_object(result: Result) -> dict[str, Any]:
+    facts = {name: getattr(result, name) for name in ("name", "seed", "versions", "sharing", "steps", "dt", "wall_s")}
+    names = ["min", "mean", "p50", "p99", "max"]
+    tables = {
+        table: {
+            _heading(item): _plain(getattr(result, item.name))
+            for item in COLUMNS
+            if item.metadata["dims"] == (_AXIS[table],)
+        }
+        for table in ("flows", "links")
+    }
+    completion = {f"{name}_s": _plain(value) for name, value in zip(names, _five(result.duration), strict=True)}
+    return facts | {"completion_times": completion, "scenario": result.scenario} | tables
+
+
+def _plain(values: Any) -> Any:
+    """Lists and numbers that JSON has."""
+    if isinstance(values, np.ndarray):
+        return [_plain(value) for value in values.tolist()]
+    return None if isinstance(values, float) and not np.isfinite(values) else values

@@ -1,0 +1,152 @@
+"""The unloaded round trip and the bandwidth-delay product of a fabric, and the buffers and thresholds that follow.
+
+As the UEC specification and its reference packet simulator have it, these are network-wide figures: those of the
+longest route between any two hosts, whatever the traffic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fabsim.topology.graph import Fabric
+from fabsim.typing import Float, Int
+
+ECN_LOW = 0.2
+ECN_HIGH = 0.8
+"""Marking begins and is certain at these fractions of a buffer of one bandwidth-delay product (UEC defaults)."""
+
+_CHUNK = 64  # sources at once: 64 x 250,000 links is 128 MB
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Network-wide figures of an idle fabric.
+
+    Attributes:
+        links: links on the longest route between two hosts.
+        latency: s, one way along it: wires and switches.
+        rate: bytes per second of the fastest NIC.
+        rtt: s, there and back, with one full packet and one header stored and forwarded at each link.
+        bdp: bytes, rate times rtt.
+    """
+
+    links: int
+    latency: float
+    rate: float
+    rtt: float
+    bdp: float
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Defaults of the output queues. [L] bytes each."""
+
+    buffer: Float
+    ecn_low: Float
+    ecn_high: Float
+
+
+def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
+    """Round trip and bandwidth-delay product.
+
+    rtt = 2 latency + links (mtu + header) / rate, over the route with the most links; of those, the one with the most
+    latency. Dead links do not count.
+    """
+    links, one_way = longest_route(fabric)
+    nic = (fabric.src < fabric.hosts) & (fabric.speed > 0)
+    rate = float((fabric.capacity[nic] / fabric.speed[nic]).max(initial=0.0))
+    rtt = 2 * one_way + (links * (mtu + header) / rate if rate else math.inf)
+    return Baseline(links, one_way, rate, rtt, rate * rtt)
+
+
+def default_queues(
+    fabric: Fabric,
+    bdp: float,
+    mtu: float,
+    *,
+    buffer: float | None = None,
+    ecn_low: float | None = None,
+    ecn_high: float | None = None,
+) -> Queues:
+    """Buffers and thresholds of each link, in whole packets where they are derived.
+
+    A buffer is 1 bandwidth-delay product, rounded up to whole packets; thresholds are 0.2 and 0.8 of that many
+    packets, rounded up. All three shrink with the speed of a degraded link. What is given in bytes (for all links
+    here, or by a link's own `Fabric.buffer`) is taken as it stands; thresholds follow a given buffer.
+
+    Args:
+        bdp, mtu: bytes.
+        buffer, ecn_low, ecn_high: bytes for a healthy link, or None to derive them.
+    """
+    packets = math.ceil(bdp / mtu - 1e-9)
+    healthy = packets * mtu if buffer is None else buffer
+    low = _part(ECN_LOW, packets, mtu, buffer) if ecn_low is None else ecn_low
+    high = _part(ECN_HIGH, packets, mtu, buffer) if ecn_high is None else ecn_high
+    own = ~np.isnan(fabric.buffer)
+    buffers = np.where(own, fabric.buffer, healthy * fabric.speed)
+    scale = np.where(own & (ecn_low is None), fabric.buffer / healthy if healthy else 1.0, fabric.speed)
+    return Queues(buffers, low * scale, high * scale)
+
+
+def _part(fraction: float, packets: int, mtu: float, buffer: float | None) -> float:
+    """A fraction of the derived buffer in whole packets, or of a given buffer as it is."""
+    return math.ceil(fraction * packets - 1e-9) * mtu if buffer is None else fraction * buffer
+
+
+def longest_route(fabric: Fabric) -> tuple[int, float]:
+    """Links and one-way latency (s) of the longest of the shortest routes between any two hosts.
+
+    Hosts that nothing connects are left out; a single host gives (0, 0).
+    """
+    alive = fabric.capacity > 0
+    up = alive & (fabric.src < fabric.hosts)
+    down = alive & (fabric.dst < fabric.hosts)
+    inner = alive & ~up & ~down
+    direct = up & (fabric.dst < fabric.hosts)
+    longest = max([(1, float(lat)) for lat in fabric.latency[direct]], default=(0, 0.0))
+    edges, rise = _largest_by(fabric.dst[up & ~direct], fabric.latency[up & ~direct])
+    ends, fall = _largest_by(fabric.src[down & ~direct], fabric.latency[down & ~direct])
+    for begin in range(0, len(edges), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        steps, latency = _from_sources(fabric, edges[part], inner)
+        links = np.where(steps[:, ends] < 0, -1, steps[:, ends] + 2)
+        total = rise[part, None] + latency[:, ends] + fall
+        lonely = (edges[part, None] == ends) & (_hosts_below(fabric, ends, down) < 2)
+        links[lonely] = -1
+        most = int(links.max(initial=-1))
+        if most > 0:
+            longest = max(longest, (most, float(total[links == most].max())))
+    return longest
+
+
+def _largest_by(node: Int, latency: Float) -> tuple[Int, Float]:
+    """The nodes that occur, and the largest latency at each."""
+    nodes, row = np.unique(node, return_inverse=True)
+    most = np.zeros(len(nodes))
+    np.maximum.at(most, row, latency)
+    return nodes, most
+
+
+def _hosts_below(fabric: Fabric, ends: Int, down: np.ndarray) -> Int:
+    """How many hosts hang below each of the switches `ends`."""
+    pairs = np.unique(np.stack([fabric.src[down], fabric.dst[down]]), axis=1)
+    return np.bincount(pairs[0], minlength=len(fabric.names))[ends]
+
+
+def _from_sources(fabric: Fabric, sources: Int, inner: np.ndarray) -> tuple[Int, Float]:
+    """Fewest links from each source switch to each node (-1: none), and the largest latency over such routes."""
+    tail, head, wire = fabric.src[inner], fabric.dst[inner], fabric.latency[inner]
+    steps = np.full((len(sources), len(fabric.names)), -1)
+    latency = np.zeros(steps.shape)
+    rows = np.arange(len(sources))
+    steps[rows, sources] = 0
+    layer = 0
+    while (steps == layer).any():
+        row, link = np.nonzero((steps[:, tail] == layer) & (steps[:, head] < 0))
+        steps[row, head[link]] = layer + 1
+        np.maximum.at(latency, (row, head[link]), latency[row, tail[link]] + wire[link])
+        layer += 1
+    return steps, latency

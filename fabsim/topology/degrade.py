@@ -1,0 +1,79 @@
+"""Links that differ from the others: slow, dead, longer, with other buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+from fabsim.errors import InputError
+from fabsim.topology.graph import Fabric
+from fabsim.topology.names import find_links
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change to some links; what is None stays as it is.
+
+    Attributes:
+        link: which links, as `find_links` reads it: "leaf0->spine3", "spine0" (all its links), "leaf*->spine0".
+        speed: fraction of the line rate, 0 (dead) to 1.
+        rate: line rate in bytes per second.
+        latency: seconds of the link, switching latency of its tail included.
+        buffer: bytes of the output queue.
+    """
+
+    link: str
+    speed: float | None = None
+    rate: float | None = None
+    latency: float | None = None
+    buffer: float | None = None
+
+
+def degrade(fabric: Fabric, changes: Sequence[Change]) -> Fabric:
+    """The fabric with the changes applied in order; of two changes of one link the later wins.
+
+    Speed scales the rate. It leaves `buffer` alone: a buffer given in bytes is that many bytes at any speed; one that
+    is derived (NaN) follows the speed where it is derived.
+    Raises InputError for a name that matches nothing, and for a value out of range.
+    """
+    speed, latency, buffer = fabric.speed.copy(), fabric.latency.copy(), fabric.buffer.copy()
+    alive = fabric.speed > 0
+    line_rate = np.where(alive, fabric.capacity / np.where(alive, fabric.speed, 1.0), np.nan)
+    wrong: list[str] = []
+    for change in changes:
+        wrong += _out_of_range(change)
+        try:
+            links = find_links(fabric, change.link)
+        except InputError as error:
+            wrong += error.sentences
+            continue
+        for column, value in (
+            (speed, change.speed),
+            (line_rate, change.rate),
+            (latency, change.latency),
+            (buffer, change.buffer),
+        ):
+            if value is not None:
+                column[links] = value
+        if np.isnan(line_rate[links][speed[links] > 0]).any():
+            wrong.append(f'"{change.link}" was dead, its rate is not known: give a rate too')
+    if wrong:
+        raise InputError(wrong)
+    capacity = np.where(speed > 0, line_rate * speed, 0.0)
+    return replace(fabric, capacity=capacity, speed=speed, latency=latency, buffer=buffer)
+
+
+def _out_of_range(change: Change) -> list[str]:
+    """Sentences for the values of a change that cannot be."""
+    wrong = []
+    if change.speed is not None and not 0 <= change.speed <= 1:
+        wrong.append(f'"{change.link}": speed {change.speed:g} given, must be from 0 (dead) to 1')
+    if change.rate is not None and not (isfinite(change.rate) and change.rate > 0):
+        wrong.append(f'"{change.link}": rate {change.rate:g} given, must be above 0 (speed: 0 makes a link dead)')
+    for name, value in (("latency", change.latency), ("buffer", change.buffer)):
+        if value is not None and not (isfinite(value) and value >= 0):
+            wrong.append(f'"{change.link}": {name} {value:g} given, must be 0 or more')
+    return wrong

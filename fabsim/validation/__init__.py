@@ -1,0 +1,6 @@
+"""fabsim against packets: completion times of a packet-level simulator, case by case."""
+
+from fabsim.validation.compare import COLUMNS, Row
+from fabsim.validation.table import as_text, validate, write_csv
+
+__all__ = ["COLUMNS", "Row", "as_text", "validate", "write_csv"]

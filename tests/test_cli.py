@@ -1,0 +1,200 @@
+"""The command line: exit codes, what is said and where, and that no traceback ever shows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fabsim.cli import cli, main
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+SMALL = """\
+name: small
+fabric: {kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 2, rate: 400 Gbps, latency: 1 us}
+traffic:
+  - {kind: permutation, size: 64 KiB}
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A small scenario in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SMALL)
+    return "small.yaml"
+
+
+def test_a_run_prints_a_table_and_says_where_the_picture_is(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", small]) == 0
+    out = capsys.readouterr().out
+    assert "small" in out
+    assert "mean" in out
+    assert "picture: fabsim-out/small.png" in out
+    assert Path("fabsim-out/small.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_result_show_plot_export(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", small, "--out", "r.h5", "--no-plot"]) == 0
+    assert main(["show", "r.h5"]) == 0
+    assert "busiest links" in capsys.readouterr().out
+    for kind in ("overview", "completions", "time", "map"):
+        assert main(["plot", "r.h5", "--kind", kind, "--out", f"{kind}.png"]) == 0
+        assert Path(f"{kind}.png").stat().st_size > 1000
+    capsys.readouterr()
+    assert main(["export", "r.h5", "--table", "flows"]) == 0
+    assert capsys.readouterr().out.count("\n") == 5
+    assert main(["export", "r.h5", "--json", "--out", "r.json"]) == 0
+    assert json.loads(Path("r.json").read_text())
+
+
+def test_a_result_is_not_written_over_unless_asked(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("r.h5").write_text("mine")
+    assert main(["run", small, "--out", "r.h5", "--no-plot"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert Path("r.h5").read_text() == "mine"
+    assert main(["run", small, "--out", "r.h5", "--no-plot", "--force"]) == 0
+    assert Path("r.h5").read_bytes().startswith(b"\x89HDF")
+
+
+def test_check(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", small]) == 0
+    out = capsys.readouterr().out
+    for word in ("4 hosts", "base RTT", "8.33712 us", "BDP", "416,856 B", "buffers", "ECN", "memory", "steps", "dt"):
+        assert word in out
+
+
+def test_check_names_keys_that_change_nothing(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", small, "--set", "queue.ecn_low=10 kB"]) == 0
+    assert "no effect    queue.ecn_low: the transport (window) does not react to marks" in capsys.readouterr().out
+
+
+def test_overrides_in_every_command_that_takes_a_scenario(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    takes = [name for name, command in cli.commands.items() if any(p.name == "changes" for p in command.params)]
+    assert {"run", "check"} <= set(takes)
+    for name in takes:
+        assert main([name, small, "--set", "seed=x"]) == 2
+        assert capsys.readouterr().err.startswith("--set seed: seed: not a whole number, given 'x'")
+    assert main(["check", small, "--set", "fabric.spines=4", "--set", "queue.buffer=1 MB", "--seed", "3"]) == 0
+    assert "1,000,000 B" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "Missing argument 'FILE'"),
+        (["rum"], "No such command 'rum'. Did you mean 'run'?"),
+        (["run", "small.yaml", "--outt", "x"], "No such option"),
+        (["run", "nothing.yaml"], "nothing.yaml: there is no such file; . has small.yaml"),
+        (["run", "small.yaml", "--set", "seed"], "--set seed: not KEY=VALUE"),
+        (["run", "small.yaml", "--set", "seed="], "--set seed: the value is empty"),
+        (["run", "small.yaml", "--set", "seed=[1"], "--set seed: not valid YAML"),
+        (["run", "small.yaml", "--set", "transport.windo=1 BDP"], "did you mean 'window'?"),
+        (["run", "small.yaml", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["run", "small.yaml", "--out", "no/r.h5"], "there is no folder"),
+        (["run", "small.yaml", "--plot", "p.txt"], "ends in .png, .svg or .pdf"),
+        (["run", "small.yaml", "--device", "tpu"], "--device tpu: JAX finds no tpu here, only"),
+        (["show", "small.yaml"], "not a result file"),
+        (["show", "none.h5"], "no such file"),
+        (["validate", "."], "no summary.csv"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    small: str, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert says in shown.err
+    assert "Traceback" not in shown.err
+    assert not shown.out
+
+
+def test_stopped_is_3(small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from fabsim import errors
+    from fabsim.scenario import run
+
+    def stop(*_: object, **__: object) -> None:
+        raise errors.Stopped("2 flows wait for each other")
+
+    monkeypatch.setattr(run, "run", stop)
+    assert main(["run", small, "--no-plot"]) == 3
+    assert capsys.readouterr().err == "stopped: small: 2 flows wait for each other\n"
+
+
+@pytest.mark.parametrize(("fault", "code", "says"), [
+    (KeyError("x"), 1, "internal error, our fault: KeyError"),
+    (KeyboardInterrupt(), 130, "interrupted"),
+    (MemoryError(), 3, "out of memory"),
+    (OSError(28, "No space left on device"), 3, "No space left on device"),
+    (BrokenPipeError(), 0, ""),
+])  # fmt: skip
+def test_faults_without_a_traceback(
+    small: str, fault: BaseException, code: int, says: str,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from fabsim.scenario import check
+
+    def break_down(_: object) -> str:
+        raise fault
+
+    monkeypatch.setattr(check, "report", break_down)
+    monkeypatch.delenv("FABSIM_DEBUG", raising=False)
+    monkeypatch.setattr("fabsim.cli._leave_quietly", lambda: 0)
+    assert main(["check", small]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in cli.commands:
+        assert main([name, "--help"]) == 0
+        assert f"fabsim {name}" in capsys.readouterr().out.split("Options:")[0].split("Example")[1]
+
+
+def test_help_and_import_do_not_load_jax() -> None:
+    code = "import sys, fabsim, fabsim.cli; fabsim.cli.main(['--help']); assert 'jax' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_folder_that_nobody_may_write(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert main(["run", small]) == 0
+    place = Path(capsys.readouterr().out.split("picture: ")[1].strip())
+    assert place.is_file()
+    assert place.parent != Path("fabsim-out")
+
+
+def test_sweep(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import fabsim
+
+    text = "sweep: {grid: {transport.window: [1 BDP, 2 BDP], routing.kind: [ecmp, all]}, seeds: 2}\n"
+    Path("sweep.yaml").write_text(SMALL + text)
+    assert main(["sweep", "sweep.yaml", "--out", "s.h5"]) == 0
+    assert "s.h5" in capsys.readouterr().out
+    found = fabsim.open("s.h5")
+    assert found.completion_max.dims == ("transport.window", "routing.kind", "seed")
+    assert found.completion_max.sel({"transport.window": 2, "routing.kind": "all"}).notnull().all()
+    assert main(["sweep", small]) == 2
+    assert capsys.readouterr().err.startswith("small.yaml:1:1: sweep: ")
+
+
+def test_a_member_of_a_sweep_is_the_run_of_its_own(small: str) -> None:
+    import fabsim
+    from fabsim.scenario.sweep import sweep
+
+    scenario = fabsim.load(small, {"sweep": {"grid": {"queue.buffer": ["50 kB", "1 MB"]}, "seeds": 2}})
+    found = sweep(scenario, progress=False).dataset()
+    alone = fabsim.run(fabsim.load(small, queue__buffer="50 kB", seed=2), progress=False)
+    member = found.completion_max.sel({"queue.buffer": 50e3, "seed": 2})
+    assert float(member) == pytest.approx(alone.duration.max(), rel=1e-6)
+
+
+def test_tune(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", small]) == 2
+    assert capsys.readouterr().err.startswith("small.yaml:1:1: tune: ")
+    assert main(["tune", small, "--set", "tune.steps=2", "--set", "routing.kind=all", "--no-check"]) == 0
+    assert "tuned" in capsys.readouterr().out

@@ -1,0 +1,282 @@
+"""Scenarios: what loads, what is refused and how, overrides, cases, and what is compiled from them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ruamel.yaml import YAML
+
+import fabsim
+from fabsim.errors import InputError
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+GOOD = """\
+name: small
+seed: 1
+fabric:
+  kind: leaf_spine
+  leaves: 2
+  spines: 2
+  hosts_per_leaf: 4
+  rate: 400 Gbps
+  latency: 1 us
+routing: {kind: ecmp}
+traffic:
+  - {kind: permutation, size: 64 KiB}
+queue: {kind: trim}
+transport: {kind: window, window: 1.5 BDP}
+"""
+FLOWS = "  - {kind: permutation, size: 64 KiB}"
+QUEUE = "queue: {kind: trim}"
+WINDOW = "window: 1.5 BDP"
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "s.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def refusal(file: Path, **overrides: Any) -> list[str]:
+    """Lines of the refusal, without the folder."""
+    with pytest.raises(InputError) as error:
+        fabsim.load(file, **overrides).network()
+    assert all("\n" not in line for line in error.value.sentences)
+    return [line.replace(f"{file.parent}/", "") for line in error.value.sentences]
+
+
+BAD = {
+    # name: (text to replace, replacement, line:column, key, what the sentence must say)
+    "typo in a top key": ("seed: 1", "sede: 1", "2:1", "sede", "did you mean 'seed'"),
+    "typo in a key": ("  latency: 1 us", "  latency: 1 us\n  switch_latnecy: 1 us", "10:3", "fabric.switch_latnecy",
+                      "did you mean 'switch_latency'"),
+    "another tool's word": ("  rate: 400 Gbps", "  rate: 400 Gbps\n  bandwidth: 3", "9:3", "fabric.bandwidth",
+                            "given 3; did you mean 'rate'"),
+    "no near key": ("seed: 1", "zzz: 1", "2:1", "zzz", "the keys here are name, seed"),
+    "missing key": ("  leaves: 2\n", "", "3:1", "fabric.leaves", "missing; add it like 'leaves: 8'"),
+    "missing section": ("traffic:\n" + FLOWS, "", "1:1", "traffic", "missing; add it like"),
+    "bare number": ("rate: 400 Gbps", "rate: 400", "8:3", "fabric.rate", "400 has no unit; write it like '400 Gbps'"),
+    "wrong dimension": ("rate: 400 Gbps", "rate: 400 ms", "8:3", "fabric.rate", "'400 ms' is a time"),
+    "unknown unit": ("rate: 400 Gbps", "rate: 400 Gbp", "8:3", "fabric.rate", "unknown unit 'Gbp'"),
+    "zero rate": ("rate: 400 Gbps", "rate: 0 Gbps", "8:3", "fabric.rate", "must be more than 0"),
+    "negative time": ("latency: 1 us", "latency: -1 us", "9:3", "fabric.latency", "must not be negative: '-1 us'"),
+    "not a number": ("latency: 1 us", "latency: .nan", "9:3", "fabric.latency", "nan has no unit"),
+    "infinite": ("latency: 1 us", "latency: inf us", "9:3", "fabric.latency", "not a finite number"),
+    "decimal comma": ("latency: 1 us", "latency: '1,5 us'", "9:3", "fabric.latency", "'1,5 us' cannot be read"),
+    "fraction of a leaf": ("leaves: 2", "leaves: 2.5", "5:3", "fabric.leaves", "not a whole number, given 2.5"),
+    "quoted count": ("leaves: 2", "leaves: '2'", "5:3", "fabric.leaves", "not a whole number, given '2'"),
+    "true as a count": ("leaves: 2", "leaves: true", "5:3", "fabric.leaves", "not a whole number, given true"),
+    "zero leaves": ("leaves: 2", "leaves: 0", "5:3", "fabric.leaves", "must be at least 1, given 0"),
+    "empty value": ("leaves: 2", "leaves:", "5:3", "fabric.leaves", "given nothing; write it like 8"),
+    "unknown kind": ("kind: ecmp", "kind: ecpm", "10:1", "routing", "no kind 'ecpm'; did you mean 'ecmp'"),
+    "missing kind": ("{kind: ecmp}", "{polarised: true}", "10:1", "routing", "use kind: ecmp, all, drawn"),
+    "key of another kind": ("{kind: ecmp}", "{kind: ecmp, entropies: 3}", "10:23", "routing.entropies", "unknown key"),
+    "word for a switch": ("{kind: ecmp}", "{kind: ecmp, polarised: on}", "10:23", "routing.polarised",
+                          "not true or false, given 'on'; write it like false"),
+    "wrong choice": ("seed: 1", "precision: float16", "2:1", "precision", "use 'float32' or 'float64'"),
+    "negative seed": ("seed: 1", "seed: -1", "2:1", "seed", "must be at least 0, given -1"),
+    "bad until": ("seed: 1", "until: never", "2:1", "until", "or 'done'"),
+    "bad dt": ("seed: 1", "dt: 1", "2:1", "dt", "1 has no unit; write it like '10 us' or '2 ms', or 'auto'"),
+    "no packet": ("seed: 1", "packet:", "2:1", "packet", "not a section with keys, given nothing"),
+    "header above mtu": ("seed: 1", "packet: {mtu: 64 B}", "2:1", "packet.header", "no room beside a header of 64 B"),
+    "window in the wrong unit": (WINDOW, "window: 1.5 MTU", "14:27", "transport.window", "unknown unit 'MTU'"),
+    "window of zero": (WINDOW, "window: 0 BDP", "14:27", "transport.window", "never sends"),
+    "buffer of zero": (QUEUE, "queue: {kind: trim, buffer: 0 B}", "13:21", "queue.buffer", "passes nothing"),
+    "thresholds crossed": (QUEUE, "queue: {kind: trim, ecn_low: 2 BDP, ecn_high: 1 BDP}", "13:21", "queue.ecn_low",
+                           "above ecn_high (1 BDP), given 2 BDP"),
+    "thresholds crossed once derived": (QUEUE, "queue: {kind: trim, ecn_low: 9 MB}", "13:21", "queue.ecn_low",
+                                        "above ecn_high"),
+    "more uplinks than ports": ("  leaves: 2", "  leaves: 2\n  ports: 5", "6:3", "fabric.ports",
+                                "a leaf needs 6 ports (4 hosts + 2 uplinks), given 5; give at least 6"),
+    "degraded nothing": ("  leaves: 2", "  leaves: 2\n  degraded: [{link: spine9, speed: 0.5}]", "6:3",
+                         "fabric.degraded", 'named "spine9"'),
+    "degraded without a change": ("  leaves: 2", "  leaves: 2\n  degraded: [{link: spine0}]", "6:14",
+                                  "fabric.degraded.0", "nothing changes"),
+    "speed above one": ("  leaves: 2", "  leaves: 2\n  degraded: [{link: spine0, speed: 2}]", "6:29",
+                        "fabric.degraded.0.speed", "must be at most 1, given 2"),
+    "no route": ("  leaves: 2", "  leaves: 2\n  degraded: [{link: 'leaf0->spine*', speed: 0}]", "11:1", "routing",
+                 "host"),
+    "traffic without a list": (FLOWS, "  kind: permutation", "11:1", "traffic", "not a list"),
+    "empty traffic": ("traffic:\n" + FLOWS, "traffic: []", "11:1", "traffic", "must not be empty"),
+    "flow to itself": (FLOWS, "  - {kind: flows, list: [{src: 1, dst: 1, size: 1 MB}]}", "12:26", "traffic.0.list.0",
+                       "host 1 would send to itself"),
+    "host not there": (FLOWS, "  - {kind: flows, list: [{src: 1, dst: 8, size: 1 MB}]}", "12:35",
+                       "traffic.0.list.0.dst", "there is no host 8; hosts are 0 to 7"),
+    "waits for itself": (FLOWS, "  - {kind: flows, list: [{src: 1, dst: 2, size: 1 MB, after: 0}]}", "12:55",
+                         "traffic.0.list.0.after", "waits for itself"),
+    "waits for nobody": (FLOWS, "  - {kind: flows, list: [{src: 1, dst: 2, size: 1 MB, after: 4}]}", "12:55",
+                         "traffic.0.list.0.after", "flow 4, which is not there"),
+    "wait in a circle": (FLOWS, "  - {kind: flows, list: [{src: 1, dst: 2, size: 1 B, after: 1}, "
+                         "{src: 1, dst: 2, size: 1 B, after: 0}]}", "12:54", "traffic.0.list.0.after", "for ever"),
+    "flows from nowhere": (FLOWS, "  - {kind: flows, file: no.csv}", "12:19", "traffic.0.file", "there is no file"),
+    "odd ratio": ("leaf_spine\n  leaves: 2\n  spines: 2\n  hosts_per_leaf: 4", "fat_tree\n  k: 4\n"
+                                   "  oversubscription: {leaf: 3}", "6:22", "oversubscription.leaf", "divides 2"),
+    "neither file nor list": (FLOWS, "  - {kind: flows}", "12:5", "traffic.0", "give either a file or a list"),
+    "too many senders": (FLOWS, "  - {kind: incast, size: 1 MB, senders: 8}", "12:32", "traffic.0.senders",
+                         "given 8; give at most 7"),
+    "receiver sends": (FLOWS, "  - {kind: incast, size: 1 MB, senders: [0, 1]}", "12:32", "traffic.0.senders",
+                       "host 0 would send to itself"),
+    "odd senders": (FLOWS, "  - {kind: incast, size: 1 MB, senders: all}", "12:32", "traffic.0.senders",
+                    "neither a number of hosts nor a list of hosts"),
+    "shift to itself": (FLOWS, "  - {kind: shift, size: 1 MB, by: 8}", "12:31", "traffic.0.by", "to itself"),
+    "ring too large": (FLOWS, "  - {kind: ring, size: 1 MB, ranks: 9}", "12:30", "traffic.0.ranks",
+                       "2 to 8 ranks, given 9"),
+    "ring with a host twice": (FLOWS, "  - {kind: ring, size: 1 MB, groups: [[0, 1, 0]]}", "12:39",
+                               "traffic.0.groups.0", "different hosts, given [0, 1, 0]"),
+    "start without a unit": (FLOWS, "  - {kind: htsim, file: a.cm}", "12:5", "traffic.0.start_unit", "missing"),
+    "packets of no case": ("seed: 1", "packets: {other: a.csv}", "2:11", "packets.other", "there is no case 'other'"),
+    "bad case": ("seed: 1", "cases: {a: {routing.knd: all}}", "2:13", "routing.knd", "did you mean 'kind'"),
+    "case that is no section": ("seed: 1", "cases: {a: 3}", "2:9", "cases.a", "not a section with keys, given 3"),
+    "bad sweep key": ("seed: 1", "sweep: {grid: {queue.bufer: [1 kB]}}", "2:30", "queue.bufer", "mean 'buffer'"),
+    "bad sweep value": ("seed: 1", "sweep: {grid: {queue.buffer: [1 kB, 1 us]}}", "2:37", "queue.buffer", "is a time"),
+    "empty sweep": ("seed: 1", "sweep: {grid: {}}", "2:9", "sweep.grid", "must not be empty"),
+    "fraction of a step": ("seed: 1", "tune: {steps: 1.5}", "2:8", "tune.steps", "not a whole number, given 1.5"),
+    "duplicate key": ("seed: 1", "name: two", "2:1", "name", "duplicate key; first given at 1:1"),
+    "tag": ("seed: 1", "seed: !!python/name:os.system x", "2:7", "seed", "not supported"),
+    "key that is a list": ("seed: 1", "? [1]\n: 2", "2:3", "", "a key must be a word"),
+    "endless alias": ("seed: 1", "packet: &a {mtu: *a}", "2:9", "packet.mtu", "no end"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_each_refusal_is_one_line_with_place_key_value_and_remedy(case: str, tmp_path: Path) -> None:
+    old, new, place, key, says = BAD[case]
+    assert old in GOOD
+    lines = refusal(write(tmp_path, GOOD.replace(old, new)))
+    mine = [line for line in lines if line.startswith(f"s.yaml:{place}: ")]
+    assert mine, lines
+    assert key in mine[0]
+    assert says in mine[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "s.yaml:1:1: the file is empty"),
+        ("# nothing\n", "s.yaml:1:1: the file is empty"),
+        ("- 1\n", "s.yaml:1:1: a scenario is a mapping"),
+        ("a: [1\n", "s.yaml:2:1: not valid YAML"),
+        ("a:\n\t- b\n", "s.yaml:2:1: not valid YAML"),
+        ("a: 1\n---\nb: 2\n", "s.yaml:2:1: not valid YAML"),
+        ("a: *b\n", "s.yaml:1:4: not valid YAML"),
+    ],
+)
+def test_what_is_no_scenario_at_all(text: str, says: str, tmp_path: Path) -> None:
+    assert refusal(write(tmp_path, text))[0].startswith(says)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    assert refusal(tmp_path / "t.yaml") == [f"t.yaml: there is no such file; {tmp_path} has s.yaml"]
+    assert "is a folder" in refusal(tmp_path)[0]
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+    assert "is not UTF-8 text" in refusal(tmp_path / "b.yaml")[0]
+
+
+def test_all_errors_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = GOOD.replace("seed: 1", "seed: x\nname: b").replace("leaves: 2", "leaves: x").replace("64 KiB", "64")
+    lines = refusal(write(tmp_path, text), transport__window="3", queue__limit=4)
+    assert [re.split(r": ", line)[0] for line in lines] == [
+        "s.yaml:2:1", "s.yaml:3:1", "s.yaml:6:3", "s.yaml:13:25", "--set queue.limit", "--set transport.window",
+    ]  # fmt: skip
+
+
+def test_an_override_through_a_value_or_past_a_list(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    assert refusal(file, dt__x=1)[0].startswith("--set dt.x: dt: ")
+    assert "is a list of 1" in refusal(file, traffic__3__size="1 MB")[0]
+    assert "holds 1, not a section" in refusal(file, seed__x=1)[0]
+
+
+def test_overrides(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    scenario = fabsim.load(file, {"transport.window": "2 BDP"}, traffic__0__size="1 MB", seed=7, dt="500 ns")
+    assert scenario.seed == 7
+    assert scenario.dt == pytest.approx(500e-9)
+    assert scenario.traffic[0].model_dump()["size"] == "1 MB"
+    assert scenario.change({"seed": 8}).seed == 8
+    assert scenario.change({"seed": 8}).transport == scenario.transport
+
+
+def test_another_kind_leaves_the_keys_of_the_old_one_behind(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD.replace("{kind: ecmp}", "{kind: ecmp, polarised: true, seed: 4}"))
+    routing = fabsim.load(file, routing__kind="drawn", routing__entropies=16).routing
+    assert routing.model_dump() == {"kind": "drawn", "entropies": 16, "seed": 4}
+    assert "unknown key" in refusal(file, routing__kind="all", routing__polarised=True)[0]
+
+
+def test_cases_are_scenarios_of_their_own(tmp_path: Path) -> None:
+    text = GOOD + "cases:\n  one: {routing.kind: ecmp}\n  two: {routing.kind: drawn, transport.window: 1 BDP}\n"
+    variants = fabsim.load(write(tmp_path, text)).variants
+    assert list(variants) == ["one", "two"]
+    assert [variant.name for variant in variants.values()] == ["one", "two"]
+    assert [variant.routing.kind for variant in variants.values()] == ["ecmp", "drawn"]
+    assert not variants["one"].cases
+
+
+def test_a_scenario_from_a_dict() -> None:
+    data = YAML(typ="safe", pure=True).load(GOOD)
+    assert fabsim.load(data).fabric.kind == "leaf_spine"
+    with pytest.raises(InputError, match=r"^<dict>: fabric.leaves: not a whole number, given 'x'"):
+        fabsim.load({**data, "fabric": {**data["fabric"], "leaves": "x"}})
+
+
+def test_a_loaded_scenario_does_not_change(tmp_path: Path) -> None:
+    scenario = fabsim.load(write(tmp_path, GOOD))
+    with pytest.raises(ValueError, match="frozen"):
+        scenario.seed = 3  # type: ignore[misc]
+
+
+ALL_CONFIGS = sorted(CONFIGS.rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", ALL_CONFIGS, ids=lambda file: file.stem)
+def test_the_resolved_text_loads_to_the_same_scenario(file: Path) -> None:
+    scenario = fabsim.load(file)
+    again = fabsim.load(YAML(typ="safe", pure=True).load(scenario.resolved()))
+    assert again.model_dump() == scenario.model_dump()
+
+
+@pytest.mark.parametrize("file", ALL_CONFIGS, ids=lambda file: file.stem)
+def test_every_config_builds_its_network(file: Path) -> None:
+    for variant in fabsim.load(file).variants.values():
+        net = variant.network()
+        assert net.flows.count > 0
+        np.testing.assert_allclose(net.routes.weight.sum(axis=1), 1.0)
+
+
+def test_the_same_seed_gives_the_same_network(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    first, again, other = (fabsim.load(file, seed=seed).network() for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.flows.dst, again.flows.dst)
+    np.testing.assert_array_equal(first.routes.path, again.routes.path)
+    assert (first.flows.dst != other.flows.dst).any()
+
+
+def test_defaults_are_those_of_the_packet_simulator() -> None:
+    """Base RTT, product, buffer and thresholds as uet-htsim prints them for the same fabric."""
+    net = fabsim.load(CONFIGS / "first_flight.yaml").network()
+    assert net.baseline.rtt == pytest.approx(8.33712e-6)
+    assert net.baseline.bdp == pytest.approx(416_856)
+    assert set(net.queues.buffer) == {419_150}
+    assert set(net.queues.ecn_low) == {87_150}
+    assert set(net.queues.ecn_high) == {336_150}
+
+
+def test_problem_and_model(tmp_path: Path) -> None:
+    scenario = fabsim.load(write(tmp_path, GOOD))
+    problem, model = scenario.compile()
+    assert problem.flows == 8
+    assert float(model.transport.window) == pytest.approx(1.5 * scenario.network().baseline.bdp, rel=1e-6)
+    assert model.queue.buffer.dtype == model.links.capacity.dtype == np.float32
+
+
+def test_run_gives_a_result(tmp_path: Path) -> None:
+    result = fabsim.run(fabsim.load(write(tmp_path, GOOD)), progress=False)
+    assert np.isfinite(result.completion).all()
+    assert (result.completion >= result.zero_load * (1 - 1e-3)).all()
+    assert "kind: leaf_spine" in result.scenario

@@ -1,0 +1,86 @@
+"""Results as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabsim.collect import collect
+from fabsim.errors import InputError
+from fabsim.results import Result
+from fabsim.tables import as_csv, as_json, show, size, summary
+
+Recorded = Callable[..., dict[str, Any]]
+
+
+def test_summary_sets_packets_beside(result: Result, other_case: Result) -> None:
+    lines = summary([result, other_case], {"ECMP": result.duration / 1.25}).splitlines()
+    assert lines[0].split()[2:] == ["flows", "min", "mean", "p50", "p99", "max", "slowdown", "mean", "p99"]
+    assert lines[1].split() == ["ECMP", "3", "30.0", "43.3", "40.0", "59.6", "60.0", "1.81", "2.48"]
+    assert lines[2].split() == ["packets", "3", "24.0", "34.7", "32.0", "47.7", "48.0"]
+    assert lines[3].split() == ["difference", *["+25.0", "%"] * 5]
+    assert lines[4].split()[-2:] == ["-", "-"]  # no zero-load times were given
+
+
+def test_flows_that_did_not_end_are_told(recorded: Recorded) -> None:
+    text = summary([collect(**recorded(np.array([30e-6, np.inf, 50e-6])), name="x")])
+    assert "x: 1 of 3 flows did not end" in text
+    assert "nan" in summary([collect(**recorded(np.full(3, np.inf)), name="x")])
+
+
+def test_show_names_the_busiest_link_and_what_was_lost(result: Result) -> None:
+    text = show([result], busiest=1)
+    assert "leaf1->h2      400 Gbps  3 MB      100.0 %" in text or "leaf1->h2  400 Gbps  3 MB      100.0 %" in text
+    assert "leaf0->spine0" not in text
+    assert "50 kB" in text
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "columns"),
+    [
+        ("flows", 6, {"case", "flow", "completion_s", "mean_rate_B_per_s", "retransmitted_B"}),
+        ("links", 32, {"case", "link", "utilisation", "queue_peak_B", "dropped_B"}),
+        ("series", (4 + 3) * 6, {"case", "time_s", "link", "series_queue_B"}),
+        ("summary", 2, {"case", "flows", "p99_s"}),
+    ],
+)
+def test_csv_has_a_row_for_each(result: Result, other_case: Result, table: Any, rows: int, columns: set[str]) -> None:
+    read = list(csv.DictReader(as_csv([result, other_case], table).splitlines()))
+    assert len(read) == rows
+    assert columns <= set(read[0])
+    assert {row["case"] for row in read} == {"ECMP", "spray"}
+
+
+def test_csv_keeps_all_digits(result: Result) -> None:
+    read = list(csv.DictReader(as_csv([result]).splitlines()))
+    assert [float(row["completion_s"]) for row in read] == result.completion.tolist()
+
+
+def test_an_unknown_table_is_refused(result: Result) -> None:
+    with pytest.raises(InputError, match='no table is named "flow"; there are summary, flows, links, series'):
+        as_csv([result], "flow")  # pyright: ignore[reportArgumentType]
+
+
+def test_json_is_strict_and_whole(recorded: Recorded) -> None:
+    run = collect(**recorded(np.array([30e-6, np.inf, 50e-6])), name="x", scenario="name: x")
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    (read,) = json.loads(as_json([run]), parse_constant=refuse)
+    assert read["flows"]["completion_s"] == [30e-6, None, 50e-6]
+    assert read["scenario"] == "name: x"
+    assert len(read["links"]["link"]) == 16
+    assert read["completion_times"]["max_s"] == 50e-6
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 B"), (999, "999 B"), (1.5e3, "1.5 kB"), (2e6, "2 MB"), (3e9, "3 GB")]
+)
+def test_sizes_for_people(value: float, text: str) -> None:
+    assert size(value) == text
