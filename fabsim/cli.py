@@ -1,14 +1,11 @@
 """The command line: one function a command, thin over the public API.
 
-JAX is imported inside the commands that need it, so that --help and mistakes cost nothing.
-Exit codes: 0 done; 1 our fault; 2 bad input; 3 stopped; 130 interrupted.
+JAX is imported inside the commands that need it, so that --help and mistakes cost nothing. Exit codes: see guard.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,8 @@ from typing import Any
 import click
 
 from fabsim.errors import InputError, Stopped
+from fabsim.guard import guarded
+from fabsim.language import SCHEMA, explain, new, print_schema
 from fabsim.options import device_option, load_scenario, picture_place, scenario_options, use_device
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -23,11 +22,14 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 @click.group(context_settings=CONTEXT)
 @click.version_option(package_name="fabsim")
+@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=print_schema, help=SCHEMA)
 def cli() -> None:
     """A wind tunnel for AI-training networks: a fluid simulator of GPU fabrics.
 
     \b
     Examples:
+      fabsim new 'my first'                       write a commented scenario
+      fabsim explain transport                    what may stand in it
       fabsim check configs/first_flight.yaml      what it amounts to, and every fault in it
       fabsim run configs/first_flight.yaml        run it; a table, and a picture
       fabsim run my.yaml --set transport.window='1 BDP' --out my.h5
@@ -49,6 +51,7 @@ def run(out: str | None, force: bool, plot: str | None, no_plot: bool, watch: in
     \b
     Examples:
       fabsim run configs/first_flight.yaml
+      fabsim run my.yaml --set seeds=20           median and 5 to 95 % of 20 draws
       fabsim run configs/incast.yaml --set queue.buffer='200 kB' --out incast.h5
     """
     scenario = _scenario(given)
@@ -68,7 +71,7 @@ def run(out: str | None, force: bool, plot: str | None, no_plot: bool, watch: in
         results.write(done, out, force)
         click.echo(f"result: {out}")
     if picture is not None:
-        plots.save(plots.completion_cdf(done, packets), picture)
+        plots.save(plots.overview(done, packets), picture)
         click.echo(f"picture: {picture}")
 
 
@@ -101,6 +104,33 @@ def show(result: str, links: int) -> None:
     from fabsim import results, tables
 
     click.echo(tables.show(results.read(result), busiest=links))
+
+
+cli.add_command(explain)
+cli.add_command(new)
+
+
+@cli.command()
+@click.argument("first", metavar="A.h5")
+@click.argument("second", metavar="B.h5")
+@click.option("--case", "cases", multiple=True, metavar="NAME", help="The case; given twice, that of A and that of B.")
+@click.option("--flows", default=10, show_default=True, type=click.IntRange(min=0), help="Flows to list.")
+@click.option("--links", default=10, show_default=True, type=click.IntRange(min=0), help="Links to list.")
+def diff(first: str, second: str, cases: Sequence[str], flows: int, links: int) -> None:
+    """Print two results side by side: what differs, and by how much.
+
+    \b
+    Examples:
+      fabsim diff before.h5 after.h5
+      fabsim diff first.h5 first.h5 --case ECMP --case spray
+    """
+    from fabsim import diff as comparison
+    from fabsim import results
+
+    if len(cases) > 2:
+        raise InputError(f"--case: a case of each file, given {len(cases)}; give one or two")
+    found = comparison.pairs(results.read(first), results.read(second), (first, second), cases)
+    click.echo("\n\n\n".join(comparison.diff(one, other, flows, links) for one, other in found))
 
 
 @cli.command()
@@ -147,7 +177,7 @@ def plot(result: str, kind: str, case: str | None, links: Sequence[str], out: st
 @cli.command()
 @click.argument("result", metavar="R.h5")
 @click.option(
-    "--table", type=click.Choice(["summary", "flows", "links", "series"]), default="flows", show_default=True,
+    "--table", type=click.Choice(["summary", "flows", "links", "series", "seeds"]), default="flows", show_default=True,
     help="What to write as CSV.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Everything but the series, as JSON.")
@@ -275,29 +305,8 @@ def info(device: str | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code. Never a traceback, unless FABSIM_DEBUG is set."""
-    warnings.showwarning = _warn
-    try:
-        code = cli.main(list(sys.argv[1:] if arguments is None else arguments), "fabsim", standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except InputError as error:
-        return _say("\n".join(error.sentences), 2)
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except Stopped as error:
-        return _say(f"stopped: {error}", 3)
-    except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted", 130)
-    except BrokenPipeError:
-        return _leave_quietly()
-    except MemoryError:
-        return _say("stopped: out of memory; fabsim check says how much a scenario needs", 3)
-    except OSError as error:
-        return _say(f"stopped: {error.filename or 'output'}: {error.strerror or error}", 3)
-    except Exception as error:
-        return _our_fault(error)
+    """Run a command; the exit code, as fabsim.guard has it."""
+    return guarded(cli, sys.argv[1:] if arguments is None else arguments)
 
 
 def _named(run_one: Any, variant: Any, **options: Any) -> Any:
@@ -313,33 +322,6 @@ def _scenario(given: dict[str, Any]) -> Any:
     scenario = load_scenario(given["file"], given["changes"], given["seed"], given["precision"])
     use_device(given["device"])
     return scenario
-
-
-def _leave_quietly() -> int:
-    """The reader of our output has gone (as `head` does): nothing more to say, not even at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
-def _say(text: str, code: int) -> int:
-    click.echo(text, err=True)
-    return code
-
-
-def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """A warning as one line."""
-    click.echo(f"warning: {message}", err=True)
-
-
-def _our_fault(error: Exception) -> int:
-    """What nobody foresaw: one line, unless a traceback is asked for."""
-    if os.environ.get("FABSIM_DEBUG"):
-        raise error
-    first = (str(error).splitlines() or [""])[0]
-    if "RESOURCE_EXHAUSTED" in first:
-        return _say(f"stopped: out of memory on the device ({first}); fabsim check says how much a scenario needs", 3)
-    text = f"internal error, our fault: {type(error).__name__}: {first}; FABSIM_DEBUG=1 shows where"
-    return _say(text, 1)
 
 
 if __name__ == "__main__":

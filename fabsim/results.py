@@ -25,6 +25,26 @@ def column(dims: str, units: str, meaning: str) -> Any:
 
 
 @dataclass(frozen=True)
+class Ensemble:
+    """Headline figures of one scenario under several seeds.
+
+    Attributes:
+        seeds: [S].
+        figures: [S] each, by name, with unit and meaning; NaN where a seed did not end.
+    """
+
+    seeds: Int
+    figures: dict[str, Variable]
+
+    def spread(self, name: str) -> tuple[float, float, float]:
+        """5th percentile, median and 95th percentile of a figure, over the seeds that ended; NaN where none did."""
+        values = self.figures[name].values
+        ended = values[np.isfinite(values)]
+        low, middle, high = np.quantile(ended, [0.05, 0.5, 0.95]) if len(ended) else [np.nan] * 3
+        return float(low), float(middle), float(high)
+
+
+@dataclass(frozen=True)
 class Result:
     """One run. Axes: flow, link, time (frames) and watched (links whose series are kept).
 
@@ -36,6 +56,7 @@ class Result:
         versions: of fabsim and what it stands on.
         sharing: the rule by which a port is shared, in words.
         steps, dt, wall_s: number of steps, their length (s), and seconds the run took.
+        ensemble: figures over several seeds, where the scenario asks for them; all else is of the first of them.
     """
 
     name: str
@@ -83,6 +104,8 @@ class Result:
     series_marked: Float = column("time watched", "B", "bytes marked, by frame")
     series_dropped: Float = column("time watched", "B", "bytes dropped or trimmed, by frame")
 
+    ensemble: Ensemble | None = None
+
     @property
     def duration(self) -> Float:
         """[F] s from the start of a flow to its completion at the receiver; infinite where it did not end."""
@@ -106,6 +129,8 @@ def duration(start: Float, completion: Float) -> Float:
 
 
 COLUMNS = tuple(item for item in fields(Result) if item.metadata)
+_ENSEMBLE = "ensemble_"
+"""Begins the names of the variables of an ensemble in a file."""
 _FACTS = ("name", "seed", "sharing", "steps", "dt", "wall_s")
 
 
@@ -186,6 +211,9 @@ def _sheet(result: Result) -> Sheet:
     }
     text = Variable((), np.array(result.scenario, dtype=object), long_name="resolved scenario, YAML")
     facts = {name: getattr(result, name) for name in _FACTS} | {"versions": json.dumps(result.versions)}
+    if result.ensemble is not None:
+        variables["seed"] = Variable(("seed",), np.asarray(result.ensemble.seeds), "", "seeds of the ensemble")
+        variables |= {_ENSEMBLE + name: figure for name, figure in result.ensemble.figures.items()}
     return Sheet(variables | {"scenario": text}, facts)
 
 
@@ -197,4 +225,11 @@ def _result(sheet: Sheet) -> Result:
     facts["versions"] = json.loads(str(sheet.attributes["versions"]))
     facts["scenario"] = str(sheet.variables["scenario"].values.item())
     facts |= {item.name: sheet.variables[item.name].values for item in COLUMNS}
+    if "seed" in sheet.variables:
+        figures = {
+            name.removeprefix(_ENSEMBLE): figure
+            for name, figure in sheet.variables.items()
+            if name.startswith(_ENSEMBLE)
+        }
+        facts["ensemble"] = Ensemble(sheet.variables["seed"].values, figures)
     return Result(**facts)

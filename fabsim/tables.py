@@ -11,14 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.results import COLUMNS, Result
+from fabsim.results import COLUMNS, Ensemble, Result
 from fabsim.typing import Float
 
-Table = Literal["summary", "flows", "links", "series"]
+Table = Literal["summary", "flows", "links", "series", "seeds"]
 Packets = Mapping[str, Float]
 """By case: completion times (s, from the start of a flow) that a packet-level simulator gave for the same flows."""
 
-_AXIS = {"flows": "flow", "links": "link", "series": "time"}
+_AXIS = {"flows": "flow", "links": "link", "series": "time", "seeds": "seed"}
+FIVE = ("completion_min", "completion_mean", "completion_p50", "completion_p99", "completion_max")
+_TOTALS = ("again", "dropped", "marked", "queue_peak")
+"""Figures of an ensemble that stand in the tables of one run."""
 
 
 def show(results: Sequence[Result], packets: Packets | None = None, busiest: int = 10) -> str:
@@ -29,17 +32,24 @@ def show(results: Sequence[Result], packets: Packets | None = None, busiest: int
 
 
 def summary(results: Sequence[Result], packets: Packets | None = None) -> str:
-    """Completion times of each case in microseconds; with packet-level figures, those and the difference below."""
+    """Completion times of each case in microseconds; with packet-level figures, those and the difference below.
+
+    Of an ensemble the median over its seeds, with the 5 to 95 % range below; each figure by itself.
+    """
     header = ["completion (us)", "flows", "min", "mean", "p50", "p99", "max"]
     rows = []
     slowdowns = any(np.isfinite(result.slowdown).any() for result in results)
     for result in results:
-        fluid = _five(result.duration)
-        slow = _slowdown(result) if slowdowns else []
-        rows.append([result.name, str(len(result.size)), *_microseconds(fluid), *slow])
+        fluid = five(result.duration)
+        if result.ensemble is None:
+            slow = _slowdown(result) if slowdowns else []
+            rows.append([result.name, str(len(result.size)), *_microseconds(fluid), *slow])
+        else:
+            fluid = [result.ensemble.spread(name)[1] for name in FIVE]
+            rows += _ensemble(result, result.ensemble, slowdowns)
         if packets and result.name in packets:
             times = packets[result.name]
-            reference = _five(times)
+            reference = five(times)
             apart = [f"{100 * (mine / theirs - 1):+.1f} %" for mine, theirs in zip(fluid, reference, strict=True)]
             rows.append(["  packets", str(len(times)), *_microseconds(reference)])
             rows.append(["  difference", "", *apart])
@@ -47,6 +57,11 @@ def summary(results: Sequence[Result], packets: Packets | None = None) -> str:
         f"{result.name}: {missing} of {len(result.size)} flows did not end; the figures are those of the others"
         for result in results
         if (missing := int((~np.isfinite(result.duration)).sum()))
+    ]
+    unfinished += [
+        f"{result.name}: {missing} of {len(result.ensemble.seeds)} seeds did not end; the figures are of the others"
+        for result in results
+        if result.ensemble is not None and (missing := int((result.ensemble.figures["failed"].values > 0).sum()))
     ]
     return "\n".join([align([header + ["slowdown mean", "p99"] * slowdowns, *rows]), *unfinished])
 
@@ -65,27 +80,25 @@ def totals(results: Sequence[Result]) -> str:
         "dt",
         "took",
     ]
-    rows = [
-        [
-            result.name,
-            size(result.size.sum()),
-            size(result.retransmitted.sum()),
-            size(result.dropped.sum()),
-            size(result.marked.sum()),
-            size(_in_switches(result).max(initial=0.0)),
-            f"{result.last * 1e6:.1f}",
-            str(result.steps),
-            f"{result.dt * 1e9:.0f} ns",
-            f"{result.wall_s:.2f} s",
-        ]
-        for result in results
-    ]
+    rows = []
+    for result in results:
+        lost = (result.retransmitted.sum(), result.dropped.sum(), result.marked.sum())
+        figures = [*map(size, lost), size(in_switches(result).max(initial=0.0)), f"{result.last * 1e6:.1f}"]
+        how = [str(result.steps), f"{result.dt * 1e9:.0f} ns", f"{result.wall_s:.2f} s"]
+        if result.ensemble is None:
+            rows.append([result.name, size(result.size.sum()), *figures, *how])
+            continue
+        spreads = [[size(value) for value in result.ensemble.spread(name)] for name in _TOTALS]
+        spreads.append(_microseconds(result.ensemble.spread("last_completion")))
+        low, middle, high = (list(column) for column in zip(*spreads, strict=True))
+        rows.append([_median(result, result.ensemble), size(result.size.sum()), *middle, *how])
+        rows += [["  5 %", "", *low], ["  95 %", "", *high]]
     return align([header, *rows])
 
 
 def busiest_links(result: Result, count: int = 10) -> str:
     """The links with the largest queue, then the most bytes."""
-    order = np.lexsort((-result.sent, -_in_switches(result)))[:count]
+    order = np.lexsort((-result.sent, -in_switches(result)))[:count]
     header = ["link", "rate", "sent", "utilisation", "mean queue", "largest", "marked", "dropped"]
     rows = [
         [
@@ -140,12 +153,29 @@ def size(value: float) -> str:
     return f"{value:.3g} B"
 
 
-def _five(times: Float) -> list[float]:
+def five(times: Float) -> list[float]:
     """Minimum, mean, median, 99th percentile and maximum of what ended; NaN where nothing did."""
     ended = times[np.isfinite(times)]
     if not len(ended):
         return [np.nan] * 5
     return [float(value) for value in (ended.min(), ended.mean(), *np.quantile(ended, [0.5, 0.99]), ended.max())]
+
+
+def _ensemble(result: Result, seeds: Ensemble, slowdowns: bool) -> list[list[str]]:
+    """Three rows: the median of each figure, and the ends of its range."""
+    columns = [_microseconds(seeds.spread(name)) for name in FIVE]
+    slow = ("slowdown_mean", "slowdown_p99") if slowdowns else ()
+    columns += [["-" if np.isnan(value) else f"{value:.2f}" for value in seeds.spread(name)] for name in slow]
+    low, middle, high = (list(row) for row in zip(*columns, strict=True))
+    return [
+        [_median(result, seeds), str(len(result.size)), *middle],
+        ["  5 %", "", *low],
+        ["  95 %", "", *high],
+    ]
+
+
+def _median(result: Result, seeds: Ensemble) -> str:
+    return f"{result.name}, median of {len(seeds.seeds)} seeds"
 
 
 def _microseconds(times: Iterable[float]) -> list[str]:
@@ -158,7 +188,7 @@ def _slowdown(result: Result) -> list[str]:
     return [f"{known.mean():.2f}", f"{np.quantile(known, 0.99):.2f}"] if len(known) else ["-", "-"]
 
 
-def _in_switches(result: Result) -> Float:
+def in_switches(result: Result) -> Float:
     """[L] largest queue of each switch port; 0 at NICs, whose backlog is the sender's own."""
     return np.where(result.tail_tier > 0, result.queue_peak, 0.0)
 
@@ -167,11 +197,13 @@ def _rows(result: Result, table: Table) -> tuple[list[str], Iterable[Sequence[An
     """Header and rows of a table."""
     if table == "summary":
         names = ["min", "mean", "p50", "p99", "max"]
-        return ["flows", *(f"{name}_s" for name in names)], [[len(result.size), *_five(result.duration)]]
+        return ["flows", *(f"{name}_s" for name in names)], [[len(result.size), *five(result.duration)]]
     if table not in _AXIS:
-        raise InputError(f'no table is named "{table}"; there are summary, flows, links, series')
+        raise InputError(f'no table is named "{table}"; there are summary, flows, links, series, seeds')
     if table == "series":
         return _series(result)
+    if table == "seeds":
+        return _seeds(result)
     columns = [item for item in COLUMNS if item.metadata["dims"] == (_AXIS[table],)]
     arrays = [getattr(result, item.name).tolist() for item in columns]
     number = [] if table == "links" else [list(range(len(arrays[0])))]
@@ -188,10 +220,23 @@ def _series(result: Result) -> tuple[list[str], Iterable[Sequence[Any]]]:
     return ["time_s", "link", *map(_heading, columns)], zip(times, links, *arrays, strict=True)
 
 
+def _seeds(result: Result) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """One row for each seed of an ensemble. Raises InputError where there is none."""
+    if result.ensemble is None:
+        raise InputError(f"{result.name}: this is a run of one seed; a scenario with seeds: 20 gives an ensemble")
+    figures = result.ensemble.figures
+    arrays = [figure.values.tolist() for figure in figures.values()]
+    heads = [_with_unit(name, figure.units) for name, figure in figures.items()]
+    return ["seed", *heads], zip(result.ensemble.seeds.tolist(), *arrays, strict=True)
+
+
 def _heading(item: Any) -> str:
     """The name of a column with its unit: completion_s, mean_rate_B_per_s."""
-    units = item.metadata["units"]
-    return item.name if units in ("", "1") else f"{item.name}_{units.replace('/', '_per_')}"
+    return _with_unit(item.name, item.metadata["units"])
+
+
+def _with_unit(name: str, units: str) -> str:
+    return name if units in ("", "1") else f"{name}_{units.replace('/', '_per_')}"
 
 
 def _as_object(result: Result) -> dict[str, Any]:
@@ -205,7 +250,11 @@ def _as_object(result: Result) -> dict[str, Any]:
         }
         for table in ("flows", "links")
     }
-    completion = {f"{name}_s": _plain(value) for name, value in zip(names, _five(result.duration), strict=True)}
+    if result.ensemble is not None:
+        figures = result.ensemble.figures.items()
+        found = {_with_unit(name, figure.units): _plain(figure.values) for name, figure in figures}
+        tables["seeds"] = {"seed": result.ensemble.seeds.tolist()} | found
+    completion = {f"{name}_s": _plain(value) for name, value in zip(names, five(result.duration), strict=True)}
     return facts | {"completion_times": completion, "scenario": result.scenario} | tables
 
 

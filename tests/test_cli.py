@@ -142,7 +142,7 @@ def test_faults_without_a_traceback(
 
     monkeypatch.setattr(check, "report", break_down)
     monkeypatch.delenv("FABSIM_DEBUG", raising=False)
-    monkeypatch.setattr("fabsim.cli._leave_quietly", lambda: 0)
+    monkeypatch.setattr("fabsim.guard.leave_quietly", lambda: 0)
     assert main(["check", small]) == code
     assert says in capsys.readouterr().err
 

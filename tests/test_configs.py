@@ -11,7 +11,7 @@ import fabsim
 from fabsim.scenario.packets import packet_times
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-OTHERS = sorted(file for file in CONFIGS.rglob("*.yaml") if file.stem != "first_flight")
+OTHERS = sorted(file for file in CONFIGS.rglob("*.yaml") if file.stem not in ("first_flight", "prices"))
 
 
 @pytest.mark.parametrize("file", OTHERS, ids=lambda file: f"{file.parent.name}/{file.stem}")

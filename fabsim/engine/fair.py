@@ -17,24 +17,24 @@ smallest share, which is feasible."""
 
 def fair_rates(s: Setup, flow: FlowState) -> Array:
     """[F] units per step. A flow is frozen at the share of a link that is the tightest for all flows on it."""
-    active = (flow.credit > 0).astype(s.rate.dtype)
+    active, line = (flow.credit > 0).astype(s.rate.dtype), s.rate.sum(-1)
 
     def one_round(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         rate, free = carry
         left = jnp.maximum(s.capacity - on_links(s, rate), 0.0)
         users = on_links(s, free)
         share = jnp.where(users > 1e-6, left / jnp.maximum(users, 1e-6), LATER)
-        mine = jnp.minimum(tightest(s, share), s.rate)
+        mine = jnp.minimum(tightest(s, share), line)
         least = smallest_on_links(s, jnp.where(free > 0, mine, LATER))
         bottleneck = (share <= least * (1.0 + 1e-5)) & (users > 1e-6)
-        caught = (tightest(s, jnp.where(bottleneck, 0.0, 1.0)) < 0.5) | (mine >= s.rate)
+        caught = (tightest(s, jnp.where(bottleneck, 0.0, 1.0)) < 0.5) | (mine >= line)
         caught = caught & (free > 0)
         return jnp.where(caught, mine, rate), jnp.where(caught, 0.0, free)
 
     rate, free = jax.lax.fori_loop(0, ROUNDS, one_round, (jnp.zeros_like(active), active))
     left = jnp.maximum(s.capacity - on_links(s, rate), 0.0)
     users = on_links(s, free)
-    rest = jnp.minimum(tightest(s, jnp.where(users > 1e-6, left / jnp.maximum(users, 1e-6), LATER)), s.rate)
+    rest = jnp.minimum(tightest(s, jnp.where(users > 1e-6, left / jnp.maximum(users, 1e-6), LATER)), line)
     return jnp.where(free > 0, rest, rate)
 
 
@@ -43,15 +43,17 @@ def on_links(s: Setup, rate: Array) -> Array:
     p = s.problem
     hops = p.at.row.shape[0]
     fabric = jnp.broadcast_to((rate[:, None] * s.share)[None, :, None, :], (hops, p.flows, 1, s.share.shape[1]))
-    return load(p.at, fabric, rate[:, None], p.links)[:, 0].at[p.port_link].add(rate)
+    planes = rate[:, None] * s.plane
+    return load(p.at, fabric, planes[:, None, :], p.links)[:, 0].at[p.port_link].add(planes)
 
 
 def tightest(s: Setup, value: Array) -> Array:
     """[L + 1] -> [F] smallest value over the links that a flow uses."""
     p = s.problem
     fabric, egress = read(p.at, value[:, None])
+    ports = jnp.where(s.plane > 0, jnp.minimum(egress[:, 0], value[p.port_link]), LATER).min(-1)
     used = jnp.where(s.used & (fabric[:, :, 0] < LATER), fabric[:, :, 0], LATER).min((0, -1), initial=LATER)
-    return jnp.minimum(jnp.minimum(used, egress[:, 0]), value[p.port_link])
+    return jnp.minimum(used, ports)
 
 
 def smallest_on_links(s: Setup, rate: Array) -> Array:
@@ -59,4 +61,4 @@ def smallest_on_links(s: Setup, rate: Array) -> Array:
     p = s.problem
     lanes = jnp.where(s.used, rate[:, None], LATER)
     start = jnp.full(p.links + 1, LATER, rate.dtype)
-    return start.at[p.route].min(lanes).at[p.port_link].min(rate)
+    return start.at[p.route].min(lanes).at[p.port_link].min(jnp.where(s.plane > 0, rate[:, None], LATER))

@@ -14,38 +14,46 @@ from fabsim_kernels.load import load, read
 def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
     """What every port does with what arrives in this step."""
     p = s.problem
-    scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)
-    arrive = load(
-        p.at,
-        state.moving.fabric[:, :, :2] * scale[:, :, None],
-        state.moving.egress[:, :2] * scale,
-        p.links,
-    )
+    scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)[:, :, None]
+    fabric, egress = state.moving.fabric[:, :, :2] * scale, state.moving.egress[:, :2] * scale
+    if s.irregular is not None:
+        fabric = jnp.concatenate([fabric, fabric[:, :, :1] * s.irregular[:, :, None]], 2)
+        egress = jnp.concatenate([egress, jnp.zeros_like(egress[:, :1])], 1)
+    arrive = load(p.at, fabric, egress, p.links)
+    random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
-    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers)
+    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random)
 
 
 def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fluid, Array, Array]:
     """Advance the fluid: waiting and moving of the next step, [C, F] what reached the receivers, [F] what was cut.
 
-    Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
+    sent: [F, P] units that leave by each port. Every amount that leaves one place is the very number that arrives in
+    the next: conservation by construction.
     """
     p = s.problem
     seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
     fabric, egress = read(p.at, jnp.stack(seen, -1))
     wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric)
-    wait_e, out_e, cut_e = pass_hop(state.waiting.egress[..., None], state.moving.egress[..., None], egress[..., None])
-    out_e = out_e[..., 0]
-    hops, flows, channels, lanes = out_f.shape
-    entering = jnp.zeros((flows, channels, lanes), sent.dtype).at[:, 0].set(sent[:, None] * s.share)
-    onward = jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]) if hops else out_f
-    enters = jnp.arange(hops)[:, None] == p.first
-    onward = jnp.where(enters[:, :, None, None], entering, onward)
-    from_fabric = out_f[-1].sum(-1) if hops else jnp.zeros_like(out_e)
-    direct = jnp.zeros_like(out_e).at[:, 0].set(sent)
-    down = jnp.where((p.first == hops)[:, None], direct, from_fabric)
-    cut = cut_f.sum((0, -1)) + cut_e[..., 0]
-    return Fluid(wait_f, wait_e[..., 0]), Fluid(onward, down), out_e.T, cut
+    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress)
+    hops, flows, _, lanes = out_f.shape
+    planes = sent.shape[1]
+
+    def by_plane(x: Array) -> Array:
+        """[..., K] -> [..., P] sums."""
+        return x.reshape(*x.shape[:-1], planes, lanes // planes).sum(-1)
+
+    entering = (s.within.reshape(flows, planes, -1) * sent[:, :, None]).reshape(flows, lanes)
+    enters = jnp.arange(hops + 1)[:, None, None] == p.first
+    down = jnp.zeros_like(out_e).at[:, 0].set(by_plane(jnp.where(enters[hops], entering, 0.0)))
+    if hops:
+        down = down + by_plane(out_f[-1])
+        onward = jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]])
+        onward = onward.at[:, :, 0].add(jnp.where(enters[:hops], entering, 0.0))
+    else:
+        onward = out_f
+    cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
+    return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, cut
 
 
 def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, Array]:

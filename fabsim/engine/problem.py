@@ -41,8 +41,8 @@ class Packet:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """Everything that a run needs and a model does not tune. Shapes: F flows, K lanes, L links, P NIC ports,
-    M flows of the busiest port, N triggers. SI units; bytes are bytes on the wire.
+    """Everything that a run needs and a model does not tune. Shapes: F flows, K lanes, L links, P ports of a
+    flow (planes; K / P lanes each), M flows of the busiest port, N triggers. SI units; bytes are bytes on the wire.
 
     The paths stand in `at` (fabric hops, right-aligned) and `port_link` (hop 0, the sender's NIC). Arrays are passed
     to the compiled program as arguments, so that another problem of the same shape does not compile again.
@@ -52,15 +52,17 @@ class Problem:
     ring: int = dataclasses.field(metadata=STATIC)  # steps of feedback that are remembered
     slots: int = dataclasses.field(metadata=STATIC)  # messages of one flow that may be under way at once
     triggers: int = dataclasses.field(metadata=STATIC)  # N
+    planes: int = dataclasses.field(metadata=STATIC)  # P
     coupled: bool = dataclasses.field(metadata=STATIC)  # some flows follow a leader
     at: Incidence
-    first: Array  # [F] fabric hop at which a flow enters (right-aligned), H for a flow that stays below its leaf
+    first: Array  # [F, K] fabric hop at which a lane is entered (right-aligned), H for one that stays below its leaf
+    same: Array  # [H, F, K] one of the lanes of the flow that take the same link at this hop
     route: Array  # [H + 1, F, K] link of each hop, the down link last; L where there is none
-    port_link: Array  # [F] NIC link of the sender
-    port: Array  # [F] row of the sender's port in `port_flows`
-    place: Array  # [F] column of the flow in `port_flows`
-    port_flows: Array  # [P, M] flows of each port, F where there is none
-    hops: Array  # [F] links on the path, the NIC's and the down link included
+    port_link: Array  # [F, P] NIC links of the sender
+    port: Array  # [F, P] row of each port in `port_flows`
+    place: Array  # [F, P] column of the flow there
+    port_flows: Array  # [ports, M] entries (flow x P + plane) of each port, F x P where there is none
+    hops: Array  # [F, K] links on the path, the NIC's and the down link included
     size: Array  # [F] bytes
     packet: Array  # [F] bytes of the flow's largest packet
     start: Array  # [F] s
@@ -83,23 +85,40 @@ class Problem:
 
 
 def path_latency(fabric: Fabric, routes: Routes, packet: Packet, flows: Flows) -> tuple[Float, Float, Int]:
-    """One-way latency of a flow's last byte behind its injection, way back of its acknowledgement, links of the path.
+    """[F, K] one-way latency of the last byte behind its injection, way back of its acknowledgement, links of the path.
 
-    Forward: wires and switches, and one packet of store and forward at each link but the first; back: the same wires,
-    and one acknowledgement a link. (Closed form of the zero-load completion in uet-htsim.) [F, K], [F, K], [F].
+    Forward: wires and switches, and one packet of store and forward at each link but the slowest; back: the same wires,
+    and one acknowledgement a link. (Closed form of the zero-load completion in uet-htsim.)
     """
     used = routes.path >= 0
     latency = np.where(used, fabric.latency[routes.path], 0.0).sum(-1)
     slowness = np.where(used, 1.0 / fabric.capacity[routes.path], 0.0)
-    forward = slowness.sum(-1) - 1.0 / fabric.capacity[flows_port(routes)][:, None]
-    largest = np.minimum(packet.mtu, packet.wire(flows.size))[:, None]
-    return latency + largest * forward, latency + packet.trim * slowness.sum(-1), used[:, 0].sum(-1)
+    forward = slowness.sum(-1) - slowness.max(-1)
+    largest = np.minimum(packet.mtu, packet.wire(messages(flows)))[:, None]
+    return latency + largest * forward, latency + packet.trim * slowness.sum(-1), used.sum(-1)
 
 
-def flows_port(routes: Routes) -> Int:
-    """The NIC link of each flow: the first link of its first path. [F]."""
-    first = (routes.path[:, 0] < 0).sum(-1)
-    return routes.path[np.arange(len(first)), 0, first]
+def messages(flows: Flows) -> Float:
+    """[F] payload bytes that go as one message, in packets of its own: a grain of a coupled flow, or all of a flow."""
+    return np.where((flows.leader >= 0) & (flows.grain > 0), flows.grain, flows.size)
+
+
+def first_links(routes: Routes) -> Int:
+    """[F, K] the NIC link of each path."""
+    first = (routes.path < 0).sum(-1)
+    return np.take_along_axis(routes.path, first[:, :, None], -1)[:, :, 0]
+
+
+def by_plane(routes: Routes) -> tuple[Int, Int]:
+    """[F, P] NIC links and down links: as few groups of neighbouring lanes as there are with one port at either end."""
+    ends = np.stack([first_links(routes), routes.path[:, :, -1]])
+    lanes = ends.shape[-1]
+    for planes in range(1, lanes + 1):
+        if lanes % planes == 0:
+            groups = ends.reshape(2, -1, planes, lanes // planes)
+            if (groups == groups[..., :1]).all():
+                return groups[0, :, :, 0], groups[1, :, :, 0]
+    raise AssertionError("one lane each is a group")
 
 
 def choose_dt(latency: Float, hops: Int, flows: Flows, packet: Packet, rate: float) -> float:
@@ -107,7 +126,7 @@ def choose_dt(latency: Float, hops: Int, flows: Flows, packet: Packet, rate: flo
     path and a completion is always known a step ahead; and no coarser than a grain of a coupled flow."""
     grains = flows.grain[(flows.leader >= 0) & (flows.grain > 0)]
     finest = packet.wire(grains).min() / rate if len(grains) else math.inf
-    return float(min(1e-6, (latency.min(-1) / hops).min(), finest))
+    return float(min(1e-6, (latency / hops).min(), finest))
 
 
 def build(
@@ -127,7 +146,7 @@ def build(
     members); `share_rows=False` asks for the plain element table (equal results, slower).
     """
     latency, back, hops = path_latency(fabric, routes, packet, flows)
-    nic = flows_port(routes)
+    nic, last = by_plane(routes)
     rate = float(fabric.capacity[nic].max())
     longest = choose_dt(latency, hops, flows, packet, rate)
     dt = longest if dt is None else dt
@@ -136,11 +155,12 @@ def build(
             f"dt: {dt * 1e6:g} us is longer than this fabric allows; {longest * 1e6:g} us or less would do"
         )
     path, first = fabric_hops(routes, fabric.links)
-    last = routes.path[:, 0, -1]
-    port_flows, port, place = group_by_port(nic, flows.count)
-    wire = packet.wire(flows.size)
+    port_flows, port, place = group_by_port(nic)
+    message = np.maximum(messages(flows), 1.0)
+    whole_ones = np.floor(flows.size / message)
+    wire = whole_ones * packet.wire(message) + packet.wire(flows.size - whole_ones * message)
     scale = np.divide(wire, flows.size, out=np.ones_like(wire), where=flows.size > 0)
-    delay = (latency - (hops[:, None] - 1) * dt + back).max() / dt
+    delay = (latency - (hops - 1) * dt + back).max() / dt
     real = lambda x: jnp.asarray(np.asarray(x), dtype)  # noqa: E731
     whole = lambda x: jnp.asarray(np.asarray(x), "int32")  # noqa: E731
     at = incidence(path, last, share_rows, dtype)
@@ -149,17 +169,19 @@ def build(
         ring=max(math.ceil(delay) + 2, ring or 0),
         slots=message_slots(fabric, flows, packet, latency, rate),
         triggers=int(max(flows.trigger.max(initial=-1), flows.fires.max(initial=-1))) + 1,
+        planes=nic.shape[1],
         coupled=bool((flows.leader >= 0).any()),
         at=jax.tree.map(jnp.asarray, at),
         first=whole(first),
-        route=whole(np.concatenate([path, np.broadcast_to(last[:, None], (1, *path.shape[1:]))])),
+        same=whole(same_link(path)),
+        route=whole(np.concatenate([path, routes.path[None, :, :, -1]])),
         port_link=whole(nic),
         port=whole(port),
         place=whole(place),
         port_flows=whole(port_flows),
         hops=whole(hops),
         size=real(wire),
-        packet=real(np.minimum(packet.mtu, wire)),
+        packet=real(np.minimum(packet.mtu, packet.wire(messages(flows)))),
         start=real(flows.start),
         trigger=whole(none_last(flows.trigger, flows)),
         need=whole(flows.need),
@@ -176,24 +198,38 @@ def build(
 
 
 def fabric_hops(routes: Routes, links: int) -> tuple[Int, Int]:
-    """Hops between the NIC link and the down link, right-aligned: path [H, F, K] with `links` for none, first [F]."""
+    """Hops between the NIC link and the down link, right-aligned: path [H, F, K] with `links` for none, first
+    [F, K]."""
     inner = routes.path[:, :, :-1]
-    begin = (inner[:, 0] < 0).sum(-1)
-    inner = np.where(np.arange(inner.shape[2]) <= begin[:, None, None], -1, inner)[:, :, 1:]
+    begin = (inner < 0).sum(-1)
+    inner = np.where(np.arange(inner.shape[2]) <= begin[:, :, None], -1, inner)[:, :, 1:]
     path = np.where(inner < 0, links, inner).transpose(2, 0, 1)
     return path, begin
 
 
-def group_by_port(nic: Int, count: int) -> tuple[Int, Int, Int]:
-    """Flows by sending port: table [P, M] padded with `count`, and row and column of each flow."""
-    _, port, sizes = np.unique(nic, return_inverse=True, return_counts=True)
+def same_link(path: Int) -> Int:
+    """[H, F, K] for each lane, one that stands for all lanes of its flow with the same link at that hop."""
+    order = np.argsort(path, axis=-1, kind="stable")
+    links = np.take_along_axis(path, order, -1)
+    lane = np.arange(path.shape[-1])
+    begins = np.concatenate([np.ones_like(links[..., :1], bool), links[..., 1:] != links[..., :-1]], -1)
+    begin = np.maximum.accumulate(np.where(begins, lane, 0), -1)
+    same = np.empty_like(path)
+    np.put_along_axis(same, order, np.take_along_axis(order, begin, -1), -1)
+    return same
+
+
+def group_by_port(nic: Int) -> tuple[Int, Int, Int]:
+    """Entries (flow x P + plane) by sending port: table [ports, M], padded with F x P, and row and column of each."""
+    count = nic.size
+    _, port, sizes = np.unique(nic.reshape(-1), return_inverse=True, return_counts=True)
     order = np.argsort(port, kind="stable")
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     place = np.empty(count, int)
     place[order] = np.arange(count) - starts[port[order]]
     table = np.full((len(sizes), sizes.max()), count)
     table[port, place] = np.arange(count)
-    return table, port, place
+    return table, port.reshape(nic.shape), place.reshape(nic.shape)
 
 
 def message_slots(fabric: Fabric, flows: Flows, packet: Packet, latency: Float, rate: float) -> int:

@@ -15,7 +15,7 @@ from fabsim.engine.problem import Problem
 from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import Frame, Trace, begin, chunk, finish
 from fabsim.engine.state import State
-from fabsim.engine.stuck import explain_stuck, where_not_finite
+from fabsim.engine.stuck import explain_stuck, moves, where_not_finite
 from fabsim.errors import Stopped
 from fabsim.models.model import Model
 
@@ -68,7 +68,10 @@ def run(
     began = time.perf_counter()
     dt = float(problem.dt)
     count = max(CHUNK // every, 1)
-    last = int(np.ceil((horizon if until is None else until) / dt / every))
+    last = int(np.ceil((horizon if until is None else until) / dt / every * (1 - 1e-6)))  # dt is a rounded number
+    if until is None:
+        last = -(-last // count) * count  # whole chunks: another length would be another program
+    idle = 0
     state = begin(problem, model)
     seen: list[Frame] = []
     done = 0
@@ -84,8 +87,9 @@ def run(
             halt(problem, model, state, done * every * dt)
             if until is None and complete.all():
                 break
-            if until is None:
-                explain_stuck(problem, state, complete, seen[-1], done * every * dt)
+            idle = 0 if moves(seen[-1]) else idle + now * every
+            if until is None and idle > problem.ring:  # nothing is on a long wire any more
+                explain_stuck(problem, state, complete, done * every * dt)
         else:
             if until is None:
                 left = int((np.asarray(state.flow.completion) >= LATER).sum())

@@ -33,8 +33,10 @@ class Setup:
         transport: the law, as given (it scales itself by the sender's unit).
         queue: the ports with their sizes in units, [L + 1].
         capacity: [L + 1] units per step.
-        rate: [F] units per step of the sender's port, a hair below its link (see TIE).
+        rate: [F, P] units per step of the sender's ports, a hair below their links (see TIE); 0 where none is used.
         share: [F, K] split.
+        plane: [F, P] share of the lanes of each plane.
+        within: [F, K] split of what leaves by a port over the lanes of its plane.
         used: [F, K] whether a lane carries anything.
         beyond: [F, K] steps of latency beyond the pipeline's one per link.
         beyond_mean: [F] the same, averaged over the split.
@@ -43,6 +45,7 @@ class Setup:
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
         start: [F] steps.
+        irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
     """
 
     problem: Problem
@@ -51,6 +54,8 @@ class Setup:
     capacity: Array
     rate: Array
     share: Array
+    plane: Array
+    within: Array
     used: Array
     beyond: Array
     beyond_mean: Array
@@ -62,31 +67,50 @@ class Setup:
     header: Array
     header_mean: Array
     start: Array
+    irregular: Array | None
 
     @property
     def round_trip(self) -> Array:
         """[F] steps from sending a byte to its acknowledgement, with empty queues."""
-        return self.problem.hops - 1 + self.beyond_mean + self.back
+        return (self.share * (self.problem.hops - 1)).sum(-1) + self.beyond_mean + self.back
+
+
+def share_of_link(problem: Problem, share: Array) -> Array:
+    """[H, F, K] the share of a flow that takes the link of each lane at each hop, by whichever lanes."""
+    hops, flows, lanes = problem.same.shape
+    hop, flow = jnp.arange(hops)[:, None, None], jnp.arange(flows)[:, None]
+    total = jnp.zeros((hops, flows, lanes), share.dtype).at[hop, flow, problem.same].add(share)
+    return jnp.minimum(total[hop, flow, problem.same], 1.0)
 
 
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model."""
     p, dt = problem, problem.dt
     capacity = jnp.append(model.links.capacity, LATER * p.unit / dt)
-    slowness = jnp.append(1.0 / model.links.capacity, 0.0)
+    alive = model.links.capacity > 0  # a dead link is on no path, and must not spoil a gradient
+    slowness = jnp.append(jnp.where(alive, 1.0 / jnp.where(alive, model.links.capacity, 1.0), 0.0), 0.0)
     wire = jnp.append(model.links.latency, 0.0)
-    nic_wire, nic_slow = wire[p.port_link][:, None], slowness[p.port_link][:, None]
-    latency, slow = wire[p.route].sum(0) + nic_wire, slowness[p.route].sum(0)
     share = model.split.weight
-    beyond = (latency + p.packet[:, None] * slow) / dt - (p.hops[:, None] - 1)
-    back = (latency + p.ack * (slow + nic_slow)) / dt
+    lanes = share.shape[-1] // p.planes
+    plane = share.reshape(p.flows, p.planes, lanes).sum(-1)
+    some = jnp.repeat(plane, lanes, -1)
+    within = share / jnp.where(some > 0, some, 1.0)
+    nic = jnp.repeat(p.port_link, lanes, -1)
+    latency, slow = wire[p.route].sum(0) + wire[nic], slowness[p.route].sum(0)
+    # One packet is stored and forwarded at each link but the slowest, where the bytes pace themselves.
+    forward = slow + slowness[nic] - jnp.maximum(slowness[p.route].max(0), slowness[nic])
+    beyond = (latency + p.packet[:, None] * forward) / dt - (p.hops - 1)
+    back = (latency + p.ack * (slow + slowness[nic])) / dt
+    rate = capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE)
     return Setup(
         problem=p,
         transport=model.transport,
         queue=jax.tree.map(lambda x: jnp.append(x / p.unit, LATER), model.queue),
-        capacity=capacity * dt / p.unit,
-        rate=model.links.capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE),
+        capacity=jnp.maximum(capacity * dt / p.unit, 1.0 / LATER),  # a dead link's is divided by, too
+        rate=jnp.where(plane > 0, rate, 0.0),
         share=share,
+        plane=plane,
+        within=within,
         used=share > 0,
         beyond=beyond,
         beyond_mean=(share * beyond).sum(-1),
@@ -98,4 +122,5 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
         start=p.start / dt,
+        irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
     )

@@ -67,11 +67,16 @@ def empty_frame(s: Setup) -> Frame:
     return Frame(link, link, link, link, link, flow)
 
 
+def with_ports(s: Setup, frame: Frame, injected: Array) -> Frame:
+    """The frame with what the senders' ports sent, which have no queue and so no signal. injected: [F, P]."""
+    return dataclasses.replace(frame, sent=frame.sent.at[s.problem.port_link].add(injected))
+
+
 def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
     """`every` steps, and what was seen in them, in units."""
 
-    def body(carry: tuple[State, Frame], _: None) -> tuple[tuple[State, Frame], None]:
-        state, frame = carry
+    def body(carry: tuple[State, Frame, Array], _: None) -> tuple[tuple[State, Frame, Array], None]:
+        state, frame, injected = carry
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
         frame = Frame(
@@ -82,9 +87,11 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
             dropped=frame.dropped + seen.signal.drop[:-1],
             again=frame.again + seen.again,
         )
-        return (state, frame), None
+        return (state, frame, injected + seen.injected), None
 
-    (state, frame), _ = jax.lax.scan(body, (state, empty_frame(s)), None, length=every)
+    begin = (state, empty_frame(s), jnp.zeros_like(s.rate))
+    (state, frame, injected), _ = jax.lax.scan(body, begin, None, length=every)
+    frame = with_ports(s, frame, injected)
     finite = jnp.isfinite(frame.queue).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
 

@@ -69,7 +69,7 @@ class Fluid:
 
     Attributes:
         fabric: [H, F, C, K].
-        egress: [F, C] the same at the receiver's down link, where the lanes of a flow have met.
+        egress: [F, C, P] the same at the receiver's down links, where the lanes of a plane have met.
     """
 
     fabric: Array
@@ -107,7 +107,7 @@ class State:
 def initial(s: Setup) -> State:
     """An empty fabric at time zero."""
     p = s.problem
-    hops, flows, lanes = p.at.row.shape[0], p.flows, s.share.shape[-1]
+    hops, flows, lanes, planes = p.at.row.shape[0], p.flows, s.share.shape[-1], p.planes
     real = s.size.dtype
     channels = 3 if s.transport.signals else 1
     zero = jnp.zeros(flows, real)
@@ -136,8 +136,10 @@ def initial(s: Setup) -> State:
         flow=flow,
         tags=tags,
         ports=s.queue.init(s.capacity),
-        waiting=Fluid(jnp.zeros((hops, flows, channels, lanes), real), jnp.zeros((flows, channels), real)),
-        moving=Fluid(jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1), real)),
+        waiting=Fluid(jnp.zeros((hops, flows, channels, lanes), real), jnp.zeros((flows, channels, planes), real)),
+        moving=Fluid(
+            jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
+        ),
         ring=jnp.zeros((p.ring, channels + 1, flows), real),
         fired=jnp.zeros(p.triggers, jnp.int32),
         law=s.transport.init(sender(s, flow)),
@@ -148,4 +150,4 @@ def initial(s: Setup) -> State:
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
-    return Sender(p.unit, p.dt, s.rate, s.round_trip, s.packet, flow.credit, flow.in_flight, fair)
+    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, s.packet, flow.credit, flow.in_flight, fair)

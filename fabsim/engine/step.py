@@ -31,11 +31,13 @@ class Seen:
         signal: what the ports did.
         queue: [L + 1] data waiting at the end of the step.
         again: [F] units that the sender learnt it must send again.
+        injected: [F, P] units that the sender's ports sent.
     """
 
     signal: Signal
     queue: Array
     again: Array
+    injected: Array
 
 
 def step(s: Setup, state: State) -> tuple[State, Seen]:
@@ -59,12 +61,13 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         waiting, moving, reached, cut = move(s, state, signal, sent)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        tag = tags.advance(s, tag, state.ports.queue, ports.queue)
-        flow, now, final = account(s, flow, sent, cut)
+        joined = signal.sent + ports.queue - state.ports.queue
+        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined)
+        flow, now, final = account(s, flow, sent.sum(-1), cut)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
     after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags)
-    return after, Seen(signal, ports.queue, feedback.nacked)
+    return after, Seen(signal, ports.queue, feedback.nacked, sent)
 
 
 def hear(flow: FlowState, back: Feedback) -> FlowState:

@@ -15,12 +15,16 @@ NAMED = 3
 """Flows that a message names; the rest are counted."""
 
 
-def explain_stuck(problem: Problem, state: State, complete: Bool, seen: Frame, now: float) -> None:
-    """Raise Stopped if nothing moved in the last chunk and nothing is due to start."""
-    moved = float(np.asarray(seen.sent).sum()) > 0
+def moves(seen: Frame) -> bool:
+    """Whether any byte moved in these frames."""
+    return float(np.asarray(seen.sent).sum()) > 0
+
+
+def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) -> None:
+    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start is due."""
     starts = np.asarray(state.flow.start_in)
     waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
-    if moved or (waits & (starts < LATER / 2)).any():
+    if complete.all() or (waits & (starts < LATER / 2)).any():
         return
     begun = ~waits & ~complete
     if waits.any() and not begun.any():

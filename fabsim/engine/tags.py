@@ -12,7 +12,8 @@ from dataclasses import replace
 import jax.numpy as jnp
 
 from fabsim.engine.setup import LATER, Setup
-from fabsim.engine.state import TagState
+from fabsim.engine.state import Fluid, TagState
+from fabsim.models.queue import TIE
 from fabsim.typing import Array
 
 
@@ -28,19 +29,39 @@ def close(tags: TagState, landed: Array) -> TagState:
     return replace(tags, open=tags.open & ~landed)
 
 
-def advance(s: Setup, tags: TagState, before: Array, after: Array) -> TagState:
-    """Move every tag by one step. before, after: [L + 1] queues at the two ends of the step."""
+def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array) -> TagState:
+    """Move every tag by one step.
+
+    A tag that gets to a port at t within the step waits for what stood there, and what has joined since, less what
+    has left: q + own + (joined - own) t - C t. What its own flow brings in the step is all ahead of it, since it is the
+    flow's last byte; the rest comes evenly.
+
+    Args:
+        moving: what arrived at each hop in the step.
+        before, joined: [L + 1] queue at the start of the step, and what joined it in the step.
+    """
     p = s.problem
     hops, flows, lanes = p.at.row.shape[0], tags.hop.shape[1], tags.hop.shape[2]
-    there = jnp.minimum(tags.hop, hops)
-    link = p.route[there, jnp.arange(flows)[:, None], jnp.arange(lanes)]
+    place = jnp.minimum(tags.hop, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
+    link = p.route.reshape(-1)[place]
     meets = (tags.hop <= hops) & (tags.due < 1.0)
-    into = jnp.clip(tags.due, 0.0, 1.0)
-    queue = before[link] * (1.0 - into) + after[link] * into
-    wait = queue / s.capacity[link]
+    t = jnp.clip(tags.due, 0.0, 1.0)
+    stood, joins = jnp.moveaxis((jnp.stack([before, joined], -1) / s.capacity[:, None])[link], -1, 0)
+    down = jnp.repeat(moving.egress[:, 0], lanes // p.planes, -1)
+    own = jnp.concatenate([moving.fabric[:, :, 0], down[None]]).reshape(-1)[place] / s.capacity[link]
+    line = jnp.repeat(s.rate, lanes // p.planes, -1)
+    most = t * jnp.where(tags.hop < hops, line * s.within, line) / s.capacity[link]  # no flow is faster than its port
+    own = at_most(at_most(own, most), joins)
+    wait = stood + own + (joins - own - (1.0 - TIE)) * t
+    wait = jnp.where(wait > -TIE, wait, 0.0)  # a port at its capacity counts as full: see TIE
     last = jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0)
     due = jnp.where(meets, tags.due + wait + last, jnp.maximum(tags.due - 1.0, -LATER))
     return replace(tags, due=due, hop=tags.hop + meets)
+
+
+def at_most(x: Array, bound: Array) -> Array:
+    """The smaller, with the derivative of x where the two are as good as equal."""
+    return jnp.where(x <= bound * 1.001, x, bound)
 
 
 def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array) -> TagState:
@@ -49,7 +70,7 @@ def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array) -> T
     mine = (jnp.arange(tags.open.shape[0])[:, None] == tags.turn) & now
     hops = p.at.row.shape[0]
     due = jnp.where(s.used, when[:, None], -LATER)
-    hop = jnp.where(s.used, p.first[:, None], hops + 1)
+    hop = jnp.where(s.used, p.first, hops + 1)
     return TagState(
         due=jnp.where(mine[:, :, None], due, tags.due),
         hop=jnp.where(mine[:, :, None], hop, tags.hop),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -58,10 +59,10 @@ class Signal:
 class TrimQueue:
     """A well-mixed FIFO of finite size that trims (UEC).
 
-    With Q waiting, A arriving in the step and C leaving at most: drop = clip(Q + A - B - C, 0, A); what leaves is
-    min(C, Q + A - drop). For constant inflow the totals are exact at any step length, since the queue is monotone and
-    meets at most one bound. What is cut goes on as a header of `ack` bytes with strict priority, so C is the
-    capacity less the headers. Smooth almost everywhere; the derivative of the drop by B is minus one for each busy
+    With Q waiting, A arriving in the step and C leaving at most: min(C, Q + A) leaves, and what would stand above B
+    after that, at most A, is cut. For constant inflow the totals are exact at any step length, since the queue is
+    monotone and meets at most one bound. What is cut goes on as a header of `ack` bytes with strict priority, so C is
+    the capacity less the headers. Smooth almost everywhere; the derivative of the drop by B is minus one for each busy
     period with a loss (infinitesimal perturbation analysis: Cassandras et al., IEEE TAC 48(5), 2003).
 
     Marks rise linearly from `ecn_low` to `ecn_high` and are set when a byte leaves (as uet-htsim does). Defaults of
@@ -73,6 +74,7 @@ class TrimQueue:
         ecn_low, ecn_high: [L] bytes.
     """
 
+    granular: ClassVar[bool] = False
     buffer: Array
     ecn_low: Array
     ecn_high: Array
@@ -81,17 +83,27 @@ class TrimQueue:
         """Empty ports. like: any [L + 1] array."""
         return PortState(jnp.zeros_like(like), jnp.zeros_like(like), jnp.zeros_like(like))
 
-    def step(self, port: PortState, capacity: Array, arrive: Array, headers: Array) -> tuple[PortState, Signal]:
-        """One step of all ports. capacity, arrive (data), headers (bytes of headers): [L + 1] units per step."""
+    def serve(self, stands: Array, room: Array, random: Array | None) -> Array:
+        """[L + 1] what leaves of what stands at a port with so much room: all of it, or as much as there is room."""
+        return jnp.where(stands >= room, room, stands)
+
+    def step(
+        self, port: PortState, capacity: Array, arrive: Array, headers: Array, random: Array | None = None
+    ) -> tuple[PortState, Signal]:
+        """One step of all ports.
+
+        Args:
+            capacity, arrive, headers: [L + 1] units per step of line rate, of data, and of headers in bytes.
+            random: [L + 1] how irregularly the data arrives, 0 (paced) to 1 (as at random); for granular ports.
+        """
         control = port.headers + headers
         served = jnp.minimum(control, capacity)
         room = (capacity - served) * (1.0 - TIE)
-        drop = jnp.clip(port.queue + arrive - self.buffer - room, 0.0, arrive)
+        sent = self.serve(port.queue + arrive, room, random)
+        drop = jnp.clip(port.queue + arrive - sent - self.buffer, 0.0, arrive)
         stands = port.queue + arrive - drop
-        full = stands >= room
-        safe = jnp.where(full & (stands > 0), stands, 1.0)
-        leave = jnp.where(full & (stands > 0), room / safe, 1.0)
-        sent = jnp.where(full, room, stands)
+        sent = jnp.where(sent > stands, stands, sent)  # by a rounding at most
+        leave = jnp.where(sent < stands, sent / jnp.where(stands > 0, stands, 1.0), 1.0)
         queue = stands - sent
         some = arrive > 0
         keep = jnp.where(some, 1.0 - drop / jnp.where(some, arrive, 1.0), 1.0)

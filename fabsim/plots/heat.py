@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fabsim.plots.figure import new_figure
 from fabsim.results import Result
+from fabsim.topology.wiring import INSIDE
 from fabsim.typing import Float, Int
 
 Quantity = Literal["utilisation", "queue_peak", "queue_mean", "marked", "dropped"]
@@ -78,7 +79,7 @@ def draw_stage(axes: Axes, result: Result, stage: Stage, quantity: Quantity, lar
     """One stage as a heat map, light to dark from 0 to `largest`."""
     grid = _grid(result, stage, quantity)
     axes.imshow(grid, aspect="auto", cmap=_COLOURS, vmin=0, vmax=largest, interpolation="nearest")
-    top = int(result.tail_tier.max())
+    top = int(result.tail_tier[result.tail_tier < INSIDE].max())
     tail, head = _tier_name(stage.tail, top), _tier_name(stage.head, top)
     axes.set_title(f"{tail} to {head}", loc="left", fontsize="medium")
     axes.set_xlabel("port")
@@ -115,6 +116,6 @@ def _grid(result: Result, stage: Stage, quantity: Quantity) -> Float:
 
 def _tier_name(tier: int, top: int) -> str:
     """Names as people say them: a lone tier of switches has no leaves, the middle of three is the aggregation."""
-    if tier == 0:
-        return "hosts"
+    if tier in (0, INSIDE):
+        return "switches in servers" if tier else "hosts"
     return {1: ["switches"], 2: ["leaves", "spines"], 3: ["leaves", "aggregation", "cores"]}[min(top, 3)][tier - 1]

@@ -4,6 +4,7 @@ from fabsim.routing.choose import all_paths, by_link_counts, drawn, ecmp, propor
 from fabsim.routing.explicit import check, explicit, numbers
 from fabsim.routing.paths import Candidates, candidates
 from fabsim.routing.routes import Routes
+from fabsim.routing.valiant import valiant
 
 __all__ = [
     "Candidates",
@@ -18,4 +19,5 @@ __all__ = [
     "numbers",
     "proportional",
     "split",
+    "valiant",
 ]

@@ -22,12 +22,16 @@ SPARSE = 4  # with this many times more paths than entropy values, the drawn pat
 
 
 def ecmp(fabric: Fabric, flows: Flows, *, seed: int, polarised: bool = False) -> Routes:
-    """One path a flow, hashed by flow number with a salt per switch (one salt for all where `polarised`)."""
+    """One path a flow, hashed by flow number with a salt per switch (one salt for all where `polarised`).
+
+    A host with several ports that lead there hashes the flow to one of them.
+    """
     ends = find_ends(fabric, flows)
     hashing = seeded_hash(len(fabric.names) - fabric.hosts, seed, polarised)
     flow = np.arange(flows.count)
-    links, _ = _hashed(ends, flow, hashing.keys(flow, np.zeros_like(flow)), hashing)
-    return Routes(join(ends, links[:, None, :]), np.ones((flows.count, 1)))
+    block = ends.block(flow, hashing.port(flow, ends.ways))
+    links, _ = _hashed(ends, flow, block, hashing.keys(flow, np.zeros_like(flow)), hashing)
+    return Routes(join(ends.only(block), links[:, None, None, :]), np.ones((flows.count, 1)))
 
 
 def all_paths(fabric: Fabric, flows: Flows) -> Routes:
@@ -51,27 +55,33 @@ def drawn(
     rounded down or up: a short flow uses no more values than it has packets. `packets` [F] says how many there are;
     None: so many that all values weigh the same.
 
+    A host with several ports goes around these, starting at the flow's own: of n ports each has 1 / n of the values,
+    rounded down or up.
+
     K is the number of candidate paths, in their fixed lanes, unless there are over 4 times more of these than values:
-    then K = entropies (a path may come twice).
+    then each port has as many lanes as values (a path may come twice).
     """
     if entropies < 1:
         raise InputError(f"entropies: {entropies} given, at least 1 is needed")
     ends = find_ends(fabric, flows)
     hashing = seeded_hash(len(fabric.names) - fabric.hosts, seed, polarised)
-    if int(ends.tables.paths[ends.place].max(initial=1)) > SPARSE * entropies:
+    if ends.lanes > SPARSE * entropies:
         return _listed_draw(ends, rounds(flows, entropies, packets), hashing)
     found = candidates(fabric, flows, ends)
-    lanes = found.path.shape[1]
+    lanes, per_block = found.path.shape[1], found.path.shape[1] // ends.up.shape[1]
+    count = ends.tables.paths[ends.place][ends.pair]
     weight = np.zeros((flows.count, lanes))
     part = rounds(flows, entropies, packets)
     at_a_time = max(WALKERS // entropies, 1)
     for begin in range(0, flows.count, at_a_time):
-        flow = np.arange(begin, min(begin + at_a_time, flows.count))
-        _, rank = _draw(ends, flow, entropies, hashing)
-        lane = -(-rank * lanes // found.count[flow][:, None])  # first lane of the group of that path
-        slot = (flow - begin)[:, None] * lanes + lane
-        share = np.bincount(slot.reshape(-1), part[flow].reshape(-1), minlength=len(flow) * lanes)
-        weight[flow] = share.reshape(len(flow), lanes)
+        flow = np.arange(begin, min(begin + at_a_time, flows.count))[:, None]
+        value = np.broadcast_to(np.arange(entropies), (len(flow), entropies))
+        block = ends.block(flow, (hashing.port(flow, ends.ways[flow]) + value) % ends.ways[flow])
+        _, rank = _draw(ends, flow, block, value, hashing)
+        lane = -(-rank * per_block // count[flow, block])  # first lane of the group of that path
+        slot = (flow - begin) * lanes + block * per_block + lane
+        share = np.bincount(slot.reshape(-1), part[flow[:, 0]].reshape(-1), minlength=len(flow) * lanes)
+        weight[flow[:, 0]] = share.reshape(len(flow), lanes)
     return Routes(found.path, weight)
 
 
@@ -140,8 +150,8 @@ def _normalised(weight: Float, flows: Flows) -> Float:
     return weight / total
 
 
-def _hashed(ends: Ends, flow: Int, key: Word, hashing: Hash) -> tuple[Int, Int]:
-    """Walk by hash: ([W, H] links between switches, [W] rank of the path among all of the healthy fabric)."""
+def _hashed(ends: Ends, flow: Int, block: Int, key: Word, hashing: Hash) -> tuple[Int, Int]:
+    """Walk by hash: ([W, H] links between switches, [W] rank of the path among all of that block, healthy fabric)."""
     tables = ends.tables
     rank = np.zeros(len(flow), dtype=np.int64)
 
@@ -151,15 +161,14 @@ def _hashed(ends: Ends, flow: Int, key: Word, hashing: Hash) -> tuple[Int, Int]:
         rank[walker] += tables.entry_base[entry] - tables.base[at]
         return entry
 
-    return tables.walk(ends.place[ends.pair[flow]], ends.hops, choose), rank
+    return tables.walk(ends.place[ends.pair[flow, block]], ends.hops, choose), rank
 
 
-def _draw(ends: Ends, flow: Int, entropies: int, hashing: Hash) -> tuple[Int, Int]:
-    """Paths of all entropy values of some flows: ([F, E, H] links between switches, [F, E] ranks)."""
-    walker = np.repeat(flow, entropies)
-    key = hashing.keys(walker, np.tile(np.arange(entropies), len(flow)))
-    links, rank = _hashed(ends, walker, key, hashing)
-    return links.reshape(len(flow), entropies, -1), rank.reshape(len(flow), entropies)
+def _draw(ends: Ends, flow: Int, block: Int, value: Int, hashing: Hash) -> tuple[Int, Int]:
+    """Paths of entropy values, in the shape of `value`: ([..., H] links between switches, [...] ranks)."""
+    flow, block = (np.broadcast_to(column, value.shape).reshape(-1) for column in (flow, block))
+    links, rank = _hashed(ends, flow, block, hashing.keys(flow, value.reshape(-1)), hashing)
+    return links.reshape(*value.shape, -1), rank.reshape(value.shape)
 
 
 def rounds(flows: Flows, entropies: int, packets: Int | None) -> Float:
@@ -172,9 +181,17 @@ def rounds(flows: Flows, entropies: int, packets: Int | None) -> Float:
 
 
 def _listed_draw(ends: Ends, part: Float, hashing: Hash) -> Routes:
-    """The drawn paths themselves, in the order of their rank, with their parts of the flow."""
-    flow = np.arange(len(ends.pair))
-    links, rank = _draw(ends, flow, part.shape[1], hashing)
-    order = np.argsort(rank, axis=1, kind="stable")
-    path = join(ends, np.take_along_axis(links, order[:, :, None], axis=1))
-    return Routes(path, np.take_along_axis(part, order, axis=1))
+    """The drawn paths themselves, in the order of their rank in each block, with their parts of the flow."""
+    flows, values = part.shape
+    flow = np.arange(flows)[:, None, None]
+    ways = ends.ways[:, None, None]
+    turn = np.arange(-(-values // int(ends.ways.min(initial=values))))
+    begin = (ends.rank[:, :, None] - hashing.port(flow, ways)) % ways  # the first value that goes this way
+    last = np.maximum(values - 1 - begin, 0) // ways
+    value = begin + ways * np.minimum(turn, last)
+    used = (turn <= last) & (value < values) & ends.carries[:, :, None]
+    links, rank = _draw(ends, flow, np.arange(ends.up.shape[1])[:, None], value, hashing)
+    order = np.argsort(rank, axis=2, kind="stable")
+    path = join(ends, np.take_along_axis(links, order[..., None], axis=2))
+    weight = np.where(used, part[flow, np.minimum(value, values - 1)], 0.0)
+    return Routes(path, np.take_along_axis(weight, order, axis=2).reshape(path.shape[:2]))

@@ -33,6 +33,11 @@ class Hash:
         word = mix(key ^ self.salt[switch]) >> np.uint64(32)
         return (word % choices.astype(np.uint64)).astype(np.int64)
 
+    def port(self, flow: Int, ports: Int) -> Int:
+        """A port below `ports` for each flow: the sender's own choice, with a salt that no switch has."""
+        word = mix(mix(mix(flow.astype(np.uint64) ^ self.seed)) ^ mix(~self.seed)) >> np.uint64(32)
+        return (word % ports.astype(np.uint64)).astype(np.int64)
+
     def keys(self, flow: Int, entropy: Int) -> Word:
         """[W] key of each (flow, entropy value)."""
         return mix(mix(flow.astype(np.uint64) ^ self.seed) + entropy.astype(np.uint64))

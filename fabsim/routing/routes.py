@@ -13,8 +13,10 @@ class Routes:
 
     Attributes:
         path: [F, K, H] link numbers from the sender's NIC link to the receiver's down link, right-aligned: a shorter
-            path is padded with -1 in front. All paths of one flow have the same number of links, and the same first
-            and last link. Unused lanes of a flow repeat a used path beside them, with weight 0.
+            path is padded with -1 in front. The paths of one flow may differ in their number of links (a Valiant path
+            beside a minimal one), and in their first and last link (a host with several ports: then the lanes of a
+            port are contiguous, and each port has as many). Unused lanes of a flow repeat a used path beside them, of
+            the same port where one lives there, with weight 0. No path has a dead link.
         weight: [F, K] share of the flow's bytes on each path; rows sum to 1.
     """
 

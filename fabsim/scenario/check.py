@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.scenario.compile import Network, assemble
-from fabsim.scenario.schema import Window
+from fabsim.scenario.parts import part_lines
+from fabsim.scenario.transport_keys import Window
+from fabsim.scenario.validity import outside
 from fabsim.units import show_rate, show_size, show_time
 
 if TYPE_CHECKING:
@@ -17,22 +19,30 @@ Line = tuple[str, str]
 
 
 def report(scenario: Scenario) -> str:
-    """Sizes, derived defaults, steps and memory of a scenario and of each of its cases. Raises InputError."""
+    """Sizes, derived defaults, steps and memory of a scenario and of each of its cases, and once what each fabric is
+    made of. Raises InputError."""
+    priced: list[object] = []
     parts = [f"{scenario.source.name}: {scenario.name}: no faults found"]
     for case, variant in scenario.variants.items():
         if scenario.cases:
             parts.append(f"\ncase {case}")
-        parts += [f"  {key:<12} {text}" for key, text in _lines(variant, variant.network())]
+        lines = _lines(variant, variant.network())
+        whole = (variant.fabric.model_copy(update={"degraded": ()}), variant.prices)
+        if whole not in priced:
+            priced.append(whole)
+            lines += part_lines(variant)
+        parts += [f"  {key:<12} {text}" for key, text in lines]
     return "\n".join(parts)
 
 
 def _lines(scenario: Scenario, net: Network) -> list[Line]:
-    return [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net), *_cost(scenario, net)]
+    lines = [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net), *_cost(scenario, net)]
+    return [*lines, *(("warning", text) for text in outside(scenario, net))]
 
 
 def _fabric(scenario: Scenario, net: Network) -> list[Line]:
     fabric = net.fabric
-    nic = fabric.src < fabric.hosts
+    nic = (fabric.src < fabric.hosts) & (fabric.tier[fabric.dst] == 1)
     rates = sorted({float(rate) for rate in fabric.capacity[fabric.speed >= 1]})
     slow = int(((fabric.speed > 0) & (fabric.speed < 1)).sum())
     dead = int((fabric.capacity <= 0).sum())

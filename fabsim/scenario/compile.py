@@ -14,10 +14,12 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.routing import Routes
-from fabsim.scenario.build import build_fabric, build_flows, build_routes
+from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
-from fabsim.scenario.schema import Ideal, Window
+from fabsim.scenario.fabrics import build_fabric
+from fabsim.scenario.memory import refuse_too_large
 from fabsim.scenario.source import KeyPath, PlacedError
+from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.units import Amount, show_size
@@ -45,6 +47,8 @@ def network(scenario: Scenario) -> Network:
     fabric = _fabric(scenario)
     flows = _flows(scenario, fabric)
     with _at(scenario, ("routing",)):
+        width = 8 if scenario.precision == "float64" else 4
+        refuse_too_large(fabric, flows, scenario.routing.kind in ("ecmp", "explicit"), width)
         routes = build_routes(scenario, fabric, flows)
     base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
     return Network(fabric, flows, routes, base, _queues(scenario, fabric, base))
@@ -128,6 +132,7 @@ def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
 def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
     """The transport's law with its parameters in SI units."""
     from fabsim.models.ideal import Ideal as IdealLaw
+    from fabsim.models.nscc import nscc
     from fabsim.models.window import Window as WindowLaw
 
     match scenario.transport:
@@ -135,6 +140,11 @@ def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
             return WindowLaw(real(window.bytes(base.bdp)))
         case Ideal(share=share):
             return IdealLaw(real(share))
+        case Nscc(target=target) as law:
+            gains = law.model_dump(exclude={"kind", "target"})
+            changes = gains if target == "auto" else gains | {"target": float(target)}
+            payload = scenario.packet.mtu - scenario.packet.header
+            return nscc(base.rtt, base.rate, payload, scenario.precision, **changes)
 
 
 @contextmanager

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
-from fabsim.scenario.schema import Sections, Window
+from fabsim.scenario.direct_keys import Dragonfly, GraphMl
+from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count
+from fabsim.scenario.fabric_keys import HtsimTopology
+from fabsim.scenario.schema import Sections, Valiant
 from fabsim.scenario.source import KeyPath
 from fabsim.scenario.traffic_keys import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
+from fabsim.scenario.transport_keys import Window
 from fabsim.units import Amount, shown
-
-Fault = tuple[KeyPath, str]
-TREE_NUMBERS = ("pods", "leaves_per_pod", "hosts_per_leaf", "leaf_uplinks", "agg_uplinks")
 
 
 def contradictions(scenario: Sections) -> list[Fault]:
     """Paths and sentences of everything that contradicts something else."""
-    faults = [*_packet(scenario), *_fabric(scenario), *_queue(scenario), *_packets(scenario)]
+    faults = [*_packet(scenario), *_fabric(scenario), *_routing(scenario), *_queue(scenario), *_packets(scenario)]
     hosts = host_count(scenario)
     if hosts is not None and not faults:
         faults += traffic_faults(scenario, hosts)
     return faults
-
-
-def host_count(scenario: Sections) -> int | None:
-    """How many hosts the fabric has; None where a file says so."""
-    fabric = scenario.fabric
-    if isinstance(fabric, LeafSpine):
-        return fabric.leaves * fabric.hosts_per_leaf
-    if isinstance(fabric, SingleSwitch):
-        return fabric.hosts
-    if isinstance(fabric, FatTree):
-        if fabric.k is not None:
-            return fabric.k * (fabric.k // 2) ** 2
-        return (fabric.pods or 0) * (fabric.leaves_per_pod or 0) * (fabric.hosts_per_leaf or 0)
-    return None
 
 
 def traffic_faults(scenario: Sections, hosts: int) -> list[Fault]:
@@ -68,46 +54,30 @@ def _packet(scenario: Sections) -> Iterator[Fault]:
 
 
 def _fabric(scenario: Sections) -> Iterator[Fault]:
-    fabric = scenario.fabric
-    if isinstance(fabric, LeafSpine):
-        leaf = {"hosts": fabric.hosts_per_leaf, "uplinks": fabric.spines * fabric.uplinks}
-        yield from _ports("leaf", leaf, fabric.ports)
-        yield from _ports("spine", {"leaf links": fabric.leaves * fabric.uplinks}, fabric.ports)
-    elif isinstance(fabric, SingleSwitch):
-        yield from _ports("switch", {"hosts": fabric.hosts}, fabric.ports)
-    elif isinstance(fabric, FatTree):
-        yield from _fat_tree(fabric)
-    if not isinstance(fabric, HtsimTopology):
-        for number, change in enumerate(fabric.degraded):
+    yield from fabric_faults(scenario)
+    if not isinstance(scenario.fabric, HtsimTopology):
+        for number, change in enumerate(scenario.fabric.degraded):
             if change.speed is None and change.rate is None and change.latency is None and change.buffer is None:
                 text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency or buffer"
                 yield ("fabric", "degraded", number), text
 
 
-def _fat_tree(fabric: FatTree) -> Iterator[Fault]:
-    given = [name for name in TREE_NUMBERS if getattr(fabric, name) is not None]
-    missing = [name for name in TREE_NUMBERS if name not in given]
-    if fabric.k is not None and given:
-        yield ("fabric", given[0]), f"k = {fabric.k} says this already; give k, or {', '.join(TREE_NUMBERS)}"
-    elif fabric.k is not None and fabric.k % 2:
-        yield ("fabric", "k"), f"must be even, given {fabric.k}; write it like k: 8"
-    elif fabric.k is None and missing:
-        yield ("fabric",), f"a fat tree needs k, or else {', '.join(missing)} too; write it like k: 8"
-    elif fabric.k is None and (fabric.oversubscription.leaf, fabric.oversubscription.agg) != (1.0, 1.0):
-        yield ("fabric", "oversubscription"), "goes with k; with the numbers of each tier give fewer leaf_uplinks"
-    elif fabric.k is None:
-        leaf = {"hosts": fabric.hosts_per_leaf or 0, "uplinks": fabric.leaf_uplinks or 0}
-        yield from _ports("leaf", leaf, fabric.ports)
-    else:
-        yield from _ports("switch", {"links": fabric.k or 0}, fabric.ports)
-
-
-def _ports(switch: str, needs: dict[str, int], ports: int | None) -> Iterator[Fault]:
-    """More cables than a switch has ports."""
-    total = sum(needs.values())
-    if ports is not None and total > ports:
-        parts = " + ".join(f"{count} {name}" for name, count in needs.items())
-        yield ("fabric", "ports"), f"a {switch} needs {total} ports ({parts}), given {ports}; give at least {total}"
+def _routing(scenario: Sections) -> Iterator[Fault]:
+    """Valiant paths need groups, and as many others as are asked for."""
+    routing, fabric = scenario.routing, scenario.fabric
+    if not isinstance(routing, Valiant) or isinstance(fabric, GraphMl):
+        return
+    if not isinstance(fabric, Dragonfly):
+        text = f"valiant paths go through groups, which a {fabric.kind} does not have; give a dragonfly, or kind: drawn"
+        yield ("routing", "kind"), text
+    elif fabric.groups < 3:
+        text = f"valiant paths need a third group, the fabric has {fabric.groups}; give kind: all, or more groups"
+        yield ("routing", "kind"), text
+    elif routing.groups is not None and routing.groups > fabric.groups - 2:
+        text = (
+            f"two groups have {fabric.groups - 2} others between them, given {routing.groups}; give no more than these"
+        )
+        yield ("routing", "groups"), text
 
 
 def _queue(scenario: Sections) -> Iterator[Fault]:

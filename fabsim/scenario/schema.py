@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from fabsim.scenario.fabric_keys import Fabric
+from fabsim.scenario.direct_keys import Dragonfly, GraphMl, Torus
+from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.fields import (
-    AutoData,
+    ALMOST,
     AutoSpan,
     Count,
-    Data,
     DoneOrSpan,
+    Fraction,
     Length,
     Many,
     Section,
@@ -25,24 +26,34 @@ from fabsim.scenario.fields import (
     Text,
     like,
 )
+from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.traffic_keys import Traffic
-from fabsim.units import Amount
+from fabsim.scenario.transport_keys import Transport, Trim, Window
 
 
 class PacketSection(Section):
     """Bytes on the wire of a full packet, of its header, and of a trimmed packet or acknowledgement."""
 
-    mtu: Length = like("4150 B", 4150.0)
-    header: Size = like("64 B", 64.0)
-    trim: Size = like("64 B", 64.0)
+    mtu: Length = like(
+        "4150 B", 4150.0, means="bytes on the wire of a full packet, header included", source="uet-htsim", smooth=ALMOST
+    )
+    header: Size = like("64 B", 64.0, means="bytes of the header of each packet", source="uet-htsim", smooth=ALMOST)
+    trim: Size = like(
+        "64 B", 64.0, means="bytes of a trimmed packet and of an acknowledgement", source="uet-htsim", smooth=ALMOST
+    )
 
 
 class Ecmp(Section):
     """One path a flow, by a seeded hash at every switch; `polarised`: all switches use the same hash."""
 
     kind: Literal["ecmp"]
-    polarised: bool = like("false", False)
-    seed: Seed | None = like("1", None)
+    polarised: bool = like(
+        "false",
+        False,
+        means="all switches use the same hash, so that choices of one tier repeat in the next",
+        source="ours: switches are salted",
+    )
+    seed: Seed | None = like("1", None, means="seed of the hash", absent="the scenario's seed")
 
 
 class AllPaths(Section):
@@ -55,15 +66,23 @@ class Drawn(Section):
     """Spray over a finite set of entropy values, each hashed to a path."""
 
     kind: Literal["drawn"]
-    entropies: Count = like("128", 128)
-    seed: Seed | None = like("1", None)
+    entropies: Count = like(
+        "128",
+        128,
+        means="entropy values that a flow draws; each is hashed to a path",
+        source="UEC specification 1.0 names 64 to 256; ours is in the middle",
+    )
+    seed: Seed | None = like("1", None, means="seed of the draw", absent="the scenario's seed")
 
 
 class Explicit(Section):
     """Given paths: a CSV with the columns flow_id,src,dst,links (flows count from 1; links as "leaf0->spine3|...")."""
 
     kind: Literal["explicit"]
-    file: Text = like("paths.csv")
+    file: Text = like(
+        "paths.csv",
+        means='CSV with the columns flow_id,src,dst,links; flows count from 1, links as "leaf0->spine3|..."',
+    )
 
 
 class GivenSplit(Section):
@@ -71,74 +90,149 @@ class GivenSplit(Section):
     flow_id,link,pkts (how much of the flow goes over that link; every switch splits in that proportion)."""
 
     kind: Literal["split"]
-    weights: Text = like("proportional")
+    weights: Text = like(
+        "proportional",
+        means="proportional (to the capacity of the paths), or a CSV: flow_id,link,pkts",
+    )
 
 
-Routing = Annotated[Ecmp | AllPaths | Drawn | Explicit | GivenSplit, Field(discriminator="kind")]
+class Valiant(Section):
+    """Paths of a dragonfly: minimal ones, and those through another group (Valiant)."""
+
+    origin = "Valiant, SIAM J. Comput. 11, 1982; Kim, Dally, Scott, Abts, ISCA 2008"
+    kind: Literal["valiant"]
+    groups: Count | None = like(
+        "4", None, means="intermediate groups of each flow, drawn by the seed", absent="each other group"
+    )
+    minimal: Fraction = like(
+        "0.5", 0.5, means="share of the bytes on minimal paths", source="ours: half and half", smooth=ALMOST
+    )
+    seed: Seed | None = like("1", None, means="seed of the draw", absent="the scenario's seed")
 
 
-class Trim(Section):
-    """A finite buffer that trims; `auto` is 1, 0.2 and 0.8 bandwidth-delay products."""
-
-    kind: Literal["trim"]
-    buffer: AutoData = like("1 BDP", "auto")
-    ecn_low: AutoData = like("0.2 BDP", "auto")
-    ecn_high: AutoData = like("0.8 BDP", "auto")
-
-
-class Window(Section):
-    """A fixed window of bytes in flight."""
-
-    kind: Literal["window"]
-    window: Data = like("1.5 BDP", Amount(1.5, relative=True))
-
-
-class Ideal(Section):
-    """Every flow sends at its max-min fair rate, known at once; `share` of it."""
-
-    kind: Literal["ideal"]
-    share: Annotated[float, Field(gt=0.0, le=1.0)] = like("1", 1.0)
-
-
-Transport = Annotated[Window | Ideal, Field(discriminator="kind")]
+Fabric = Annotated[
+    LeafSpine
+    | FatTree
+    | SingleSwitch
+    | MultiPlane
+    | RailOptimised
+    | RailOnly
+    | Torus
+    | Dragonfly
+    | GraphMl
+    | HtsimTopology,
+    Field(discriminator="kind"),
+]
+Routing = Annotated[Ecmp | AllPaths | Drawn | Valiant | Explicit | GivenSplit, Field(discriminator="kind")]
 
 
 class Sweep(Section):
     """Values to try: every combination of `grid`, each with `seeds` seeds."""
 
-    grid: dict[str, Annotated[Many[Any], Field(min_length=1)]] = Field(
-        min_length=1, examples=["{transport.window: [1 BDP, 2 BDP]}"]
+    grid: Annotated[dict[str, Annotated[Many[Any], Field(min_length=1)]], Field(min_length=1)] = like(
+        "{transport.window: [1 BDP, 2 BDP]}", means="values to try, by key; every combination is run"
     )
-    seeds: Count = like("4", 1)
+    seeds: Count | None = like("4", None, means="seeds of each combination", absent="the scenario's `seeds`")
 
 
 class Tune(Section):
     """What to better by gradient descent."""
 
-    parameter: Literal["split.weight"] = like("split.weight", "split.weight")
-    objective: Literal["last_completion", "mean_completion"] = like("last_completion", "last_completion")
-    steps: Count = like("60", 60)
-    optimiser: Literal["adam", "sgd"] = like("adam", "adam")
-    learning_rate: Annotated[float, Field(gt=0.0)] = like("0.1", 0.1)
+    parameter: Literal["split.weight"] = like(
+        "split.weight", "split.weight", means="what is tuned: the share of each flow on each path", source="ours"
+    )
+    objective: Literal["last_completion", "mean_completion"] = like(
+        "last_completion",
+        "last_completion",
+        means="what is made small",
+        source="ours: everybody waits for the last byte",
+    )
+    steps: Count = like("60", 60, means="steps of the optimiser", source="ours: enough for configs/tune/first.yaml")
+    optimiser: Literal["adam", "sgd"] = like(
+        "adam", "adam", means="rule of descent, from optax", source="Kingma and Ba, arXiv:1412.6980"
+    )
+    learning_rate: Annotated[float, Field(gt=0.0)] = like(
+        "0.1",
+        0.1,
+        means="length of a step, on the logarithm of the shares",
+        source="ours: enough for configs/tune/first.yaml",
+        smooth="smooth",
+    )
 
 
 class Sections(Section):
     """The whole file."""
 
-    name: Text = like("first flight", "scenario")
-    seed: Seed = like("1", 1)
-    precision: Literal["float32", "float64"] = like("float32", "float32")
-    until: DoneOrSpan = like("done", "done")
-    dt: AutoSpan = like("auto", "auto")
-    every: Span = like("10 us", 10e-6)
+    name: Text = like(
+        "first flight", "scenario", means="what the run is called in tables, pictures and files", source="ours"
+    )
+    seed: Seed = like("1", 1, means="feeds everything random, unless a section gives a seed of its own", source="ours")
+    seeds: Count = like(
+        "20",
+        1,
+        means="runs with so many seeds (seed, seed + 1, ...), as one batch: an ensemble",
+        source="ours: one run",
+    )
+    precision: Literal["float32", "float64"] = like(
+        "float32",
+        "float32",
+        means="numbers in which the engine computes",
+        source="ours: what accelerators are fast in",
+    )
+    until: DoneOrSpan = like(
+        "done",
+        "done",
+        means="time to simulate, or done: until the last flow is complete",
+        source="ours",
+        smooth="choice",
+    )
+    dt: AutoSpan = like(
+        "auto",
+        "auto",
+        means="step of time; results converge as it shrinks",
+        source="ours",
+        absent="1 us, or less where a path is short",
+        smooth=ALMOST,
+    )
+    every: Span = like(
+        "10 us",
+        10e-6,
+        means="time between two frames of the series in the result; the run does not depend on it",
+        source="ours",
+        smooth="choice",
+    )
     packet: PacketSection = like("{mtu: 4150 B}", PacketSection())
-    fabric: Fabric = like("{kind: leaf_spine, leaves: 8, ...}")
-    routing: Routing = like("{kind: ecmp}", Ecmp(kind="ecmp"))
-    traffic: Annotated[Many[Traffic], Field(min_length=1)] = like("[{kind: permutation, size: 2 MB}]")
-    queue: Trim = like("{kind: trim}", Trim(kind="trim"))
-    transport: Transport = like("{kind: window, window: 1.5 BDP}", Window(kind="window"))
-    cases: dict[str, dict[str, Any]] = Field(default_factory=dict, examples=["{ECMP: {routing.kind: ecmp}}"])
-    packets: dict[str, Text] = Field(default_factory=dict, examples=["{ECMP: completions.csv}"])
+    fabric: Fabric = like("{kind: leaf_spine, leaves: 8, ...}", means="hosts, switches and the links between them")
+    routing: Routing = like(
+        "{kind: ecmp}", Ecmp(kind="ecmp"), means="which paths a flow takes", source="ours: what most fabrics run"
+    )
+    traffic: Annotated[Many[Traffic], Field(min_length=1)] = like(
+        "[{kind: permutation, size: 2 MB}]", means="who sends how much to whom; the entries run together"
+    )
+    queue: Trim = like(
+        "{kind: trim}", Trim(kind="trim"), means="the output queues of the switches", source="UEC specification 1.0"
+    )
+    transport: Transport = like(
+        "{kind: window, window: 1.5 BDP}",
+        Window(kind="window"),
+        means="how fast a sender may send",
+        source="ours: the simplest law",
+    )
+    cases: dict[str, dict[str, Any]] = like(
+        "{ECMP: {routing.kind: ecmp}}", {}, means="variants by name, each a set of overrides", source="ours: one run"
+    )
+    packets: dict[str, Text] = like(
+        "{ECMP: completions.csv}",
+        {},
+        means="completion times that a packet simulator gave, to print beside; CSV with start_us,rx_finish_us, by case",
+        source="ours: none",
+    )
+    prices: Text | None = like(
+        "prices.yaml",
+        None,
+        means="price list for what `fabsim check` says of parts and cost",
+        absent="the built-in list",
+    )
     sweep: Sweep | None = like("{grid: {transport.window: [1 BDP, 2 BDP]}}", None)
     tune: Tune | None = like("{parameter: split.weight}", None)
 

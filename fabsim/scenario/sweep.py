@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from fabsim.errors import InputError
+from fabsim.scenario.batch import figures, networks
 from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.typing import Float
 from fabsim.units import Amount
@@ -69,7 +69,6 @@ def sweep(scenario: Scenario, *, progress: bool = True) -> Swept:
         Stopped: every point failed.
     """
     from fabsim.study.sweep import METRICS
-    from fabsim.study.sweep import sweep as run_all
 
     plan = scenario.sweep
     if plan is None:
@@ -77,16 +76,13 @@ def sweep(scenario: Scenario, *, progress: bool = True) -> Swept:
             scenario.source.sentence((), "sweep: this scenario has none; say what to vary under sweep: grid:")
         )
     axes: dict[str, list[Any]] = {key: list(values) for key, values in plan.grid.items()}
-    if plan.seeds > 1:
-        axes["seed"] = [scenario.seed + i for i in range(plan.seeds)]
+    seeds = scenario.seeds if plan.seeds is None else plan.seeds
+    if seeds > 1:
+        axes["seed"] = [scenario.seed + i for i in range(seeds)]
     base = scenario.single()
     points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
     members = [base.change(point) for point in points]
-    bar = tqdm(members, unit="scenario", desc="compile", disable=None if progress else True, leave=False)
-    problems, models = zip(*(member.compile() for member in bar), strict=True)
-    every = max(1, round(scenario.every / float(problems[0].dt)))
-    until = None if scenario.until == "done" else float(scenario.until)
-    found = run_all(problems, models, until=until, every=every, progress=progress)
+    found = figures(members, networks(members, progress=progress), progress=progress)
     shape = [len(values) for values in axes.values()]
     labels = {key: coordinate(members, points, key, values) for key, values in axes.items()}
     return Swept(

@@ -33,7 +33,9 @@ def widen(problems: Sequence[Problem]) -> list[Problem]:
             links=pad(p.at.links, [(0, more), (0, 0)], p.links),
             many=pad(p.at.many, [(0, more), (0, 0)], 1.0),
         )
-        table = pad(p.port_flows, [(0, ports - p.port_flows.shape[0]), (0, most - p.port_flows.shape[1])], p.flows)
+        table = pad(
+            p.port_flows, [(0, ports - p.port_flows.shape[0]), (0, most - p.port_flows.shape[1])], p.flows * p.planes
+        )
         wide.append(dataclasses.replace(p, ring=ring, slots=slots, coupled=coupled, at=at, port_flows=table))
     return wide
 
@@ -46,7 +48,7 @@ def pad(x: Array, width: list[tuple[int, int]], value: float) -> Array:
 def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
     """What must agree for two scenarios to share a program, once widened: classes, and shapes of what is not padded."""
     leaves, tree = jax.tree.flatten((problem.size, problem.route, problem.links, problem.triggers, model))
-    return tree, *(np.shape(x) for x in leaves), problem.links, problem.triggers
+    return tree, *(np.shape(x) for x in leaves), problem.links, problem.triggers, problem.planes
 
 
 def stack(items: Sequence[Any]) -> Any:

@@ -32,7 +32,11 @@ METRICS = {
     "completion_max": ("s", "longest completion time"),
     "last_completion": ("s", "when the last flow was complete, from time zero"),
     "queue_peak": ("B", "largest queue of any link at the end of a step"),
+    "slowdown_mean": ("1", "mean completion time over that in the empty fabric; NaN where that was not given"),
+    "slowdown_p99": ("1", "99th percentile of it"),
     "dropped": ("B", "data trimmed, on all links"),
+    "marked": ("B", "data marked, on all links"),
+    "again": ("B", "data that had to be sent again"),
     "sent": ("B", "data sent, summed over all links"),
     "failed": ("", "1 where the scenario stopped (figures are NaN), else 0"),
 }
@@ -43,6 +47,7 @@ def sweep(
     problems: Sequence[Problem],
     models: Sequence[Model[Any]],
     *,
+    zero_load: Sequence[Float] | None = None,
     until: float | None = None,
     every: int = 10,
     horizon: float = 1.0,
@@ -51,7 +56,8 @@ def sweep(
     """Run all, in as few programs as their shapes allow. Metrics by name, [number of scenarios] each.
 
     A scenario that goes wrong (not a number, unfinished at the horizon) has NaN figures and failed = 1; the others are
-    not touched. `until`, `every`, `horizon`, `progress` as in fabsim.engine.run.run.
+    not touched. `until`, `every`, `horizon`, `progress` as in fabsim.engine.run.run. `zero_load`: [F] s for each, the
+    completion time of each flow alone in the empty fabric, for slowdowns.
     """
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, (problem, model) in enumerate(zip(problems, models, strict=True)):
@@ -60,7 +66,8 @@ def sweep(
     with tqdm(total=len(problems), unit="scenario", disable=None if progress else True, leave=False) as bar:
         for members in groups.values():
             batch = stack(widen([problems[i] for i in members])), stack([models[i] for i in members])
-            part = run_batch(*batch, until=until, every=every, horizon=horizon, bar=bar)
+            alone = np.stack([zero_load[i] for i in members]) if zero_load is not None else np.full((1, 1), np.nan)
+            part = run_batch(*batch, zero_load=alone, until=until, every=every, horizon=horizon, bar=bar)
             for name, values in part.items():
                 found[name][members] = values
     if found["failed"].all():
@@ -69,7 +76,14 @@ def sweep(
 
 
 def run_batch(
-    problem: Problem, model: Model[Any], *, until: float | None, every: int, horizon: float, bar: tqdm[Any]
+    problem: Problem,
+    model: Model[Any],
+    *,
+    zero_load: Float,
+    until: float | None,
+    every: int,
+    horizon: float,
+    bar: tqdm[Any],
 ) -> dict[str, Float]:
     """All members (leading axis) until the last one is done, and their metrics."""
     dt = float(np.max(np.asarray(problem.dt)))
@@ -77,7 +91,7 @@ def run_batch(
     last = int(np.ceil((horizon if until is None else until) / dt / every / count))
     state = begin_all(problem, model)
     members = len(np.asarray(state.step))
-    tally = Tally(*(np.zeros(members) for _ in range(3)))
+    tally = Tally(*(np.zeros(members) for _ in range(5)))
     ended = np.zeros(members, bool)
     for _ in range(last):
         state, more = advance_all(problem, model, state, count, every)
@@ -89,23 +103,27 @@ def run_batch(
         if ended.all():
             break
     bar.update(int((~ended).sum()))
-    trace = finish_all(problem, model, state)
-    return metrics(np.asarray(trace[0]), np.asarray(trace[1]), np.asarray(trace[2]), tally, until is None)
+    completion, start, bits = (np.asarray(x) for x in finish_all(problem, model, state))
+    return metrics(completion, start, bits, tally, zero_load, until is None)
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Bytes sent and cut on all links, and the largest queue. [batch]; reduced on the device."""
+    """Bytes sent, cut and marked on all links, bytes to send again, and the largest queue. [batch]; reduced on the
+    device."""
 
     sent: Any
     dropped: Any
+    marked: Any
+    again: Any
     peak: Any
 
     def add(self, more: Tally) -> Tally:
         """Sums on the host in float64."""
-        sent, dropped, peak = (np.asarray(x, np.float64) for x in (more.sent, more.dropped, more.peak))
-        return Tally(self.sent + sent, self.dropped + dropped, np.maximum(self.peak, peak))
+        new = {name: np.asarray(value, np.float64) for name, value in vars(more).items()}
+        sums = {name: getattr(self, name) + value for name, value in new.items() if name != "peak"}
+        return Tally(**sums, peak=np.maximum(self.peak, new["peak"]))
 
 
 begin_all = jax.jit(jax.vmap(begin))
@@ -117,8 +135,8 @@ def advance_all(problem: Problem, model: Model[Any], state: State, count: int, e
 
     def one(problem: Problem, model: Model[Any], state: State) -> tuple[State, Tally]:
         state, seen = chunk(problem, model, state, count=count, every=every)
-        unit = problem.unit
-        return state, Tally(seen.sent.sum() * unit, seen.dropped.sum() * unit, seen.peak.max() * unit)
+        sums = (x.sum() * problem.unit for x in (seen.sent, seen.dropped, seen.marked, seen.again))
+        return state, Tally(*sums, peak=seen.peak.max() * problem.unit)
 
     return jax.vmap(one)(problem, model, state)
 
@@ -134,7 +152,9 @@ def finish_all(problem: Problem, model: Model[Any], state: State) -> tuple[Array
     return jax.vmap(one)(problem, model, state)
 
 
-def metrics(completion: Float, start: Float, bits: Int, tally: Tally, to_the_end: bool) -> dict[str, Float]:
+def metrics(
+    completion: Float, start: Float, bits: Int, tally: Tally, zero_load: Float, to_the_end: bool
+) -> dict[str, Float]:
     """The figures of each member; NaN where it failed. Flows that are not complete do not count in a run to a time."""
     open_ = ~np.isfinite(completion)
     failed = (bits != 0) | (open_.any(-1) & to_the_end) | open_.all(-1)
@@ -148,8 +168,12 @@ def metrics(completion: Float, start: Float, bits: Int, tally: Tally, to_the_end
             "completion_p99": np.nanquantile(took, 0.99, -1),
             "completion_max": np.nanmax(took, -1),
             "last_completion": np.nanmax(np.where(open_ | failed[:, None], np.nan, completion), -1),
+            "slowdown_mean": np.nanmean(took / zero_load, -1),
+            "slowdown_p99": np.nanquantile(took / zero_load, 0.99, -1),
             "queue_peak": tally.peak,
             "dropped": tally.dropped,
+            "marked": tally.marked,
+            "again": tally.again,
             "sent": tally.sent,
         }
     return {name: np.where(failed, np.nan, values) for name, values in found.items()} | {"failed": failed * 1.0}

@@ -2,19 +2,30 @@
 
 from fabsim.topology.clos import Tier, fat_tree, fat_tree3, leaf_spine, single_switch, two_tiers
 from fabsim.topology.degrade import Change, degrade
+from fabsim.topology.direct import dragonfly, torus
 from fabsim.topology.graph import Fabric
 from fabsim.topology.names import find_links, link_names
+from fabsim.topology.planes import PRESETS, Preset, multi_plane
+from fabsim.topology.rails import NvLink, rail_only, rail_optimised
 
 __all__ = [
+    "PRESETS",
     "Change",
     "Fabric",
+    "NvLink",
+    "Preset",
     "Tier",
     "degrade",
+    "dragonfly",
     "fat_tree",
     "fat_tree3",
     "find_links",
     "leaf_spine",
     "link_names",
+    "multi_plane",
+    "rail_only",
+    "rail_optimised",
     "single_switch",
+    "torus",
     "two_tiers",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabsim.topology.graph import Fabric
+from fabsim.topology.wiring import INSIDE
 from fabsim.typing import Float, Int
 
 ECN_LOW = 0.2
@@ -28,9 +29,10 @@ class Baseline:
     Attributes:
         links: links on the longest route between two hosts.
         latency: s, one way along it: wires and switches.
-        rate: bytes per second of the fastest NIC.
+        rate: bytes per second of the fastest port of a NIC (ports to switches inside a server do not count).
         rtt: s, there and back, with one full packet and one header stored and forwarded at each link.
         bdp: bytes, rate times rtt.
+        nic: bytes per second of all ports together of the fastest NIC; of a single port it is `rate`.
     """
 
     links: int
@@ -38,6 +40,12 @@ class Baseline:
     rate: float
     rtt: float
     bdp: float
+    nic: float
+
+    @property
+    def nic_bdp(self) -> float:
+        """Bytes, the rate of a whole NIC times rtt: what a flow over all its ports has in flight."""
+        return self.nic * self.rtt
 
 
 @dataclass(frozen=True)
@@ -56,10 +64,14 @@ def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
     latency. Dead links do not count.
     """
     links, one_way = longest_route(fabric)
-    nic = (fabric.src < fabric.hosts) & (fabric.speed > 0)
-    rate = float((fabric.capacity[nic] / fabric.speed[nic]).max(initial=0.0))
+    port = (fabric.src < fabric.hosts) & (fabric.speed > 0)
+    outside = port & (fabric.tier[fabric.dst] != INSIDE)
+    port = outside if outside.any() else port
+    healthy = fabric.capacity[port] / fabric.speed[port]
+    rate = float(healthy.max(initial=0.0))
+    nic = float(np.bincount(fabric.src[port], healthy, minlength=1).max())
     rtt = 2 * one_way + (links * (mtu + header) / rate if rate else math.inf)
-    return Baseline(links, one_way, rate, rtt, rate * rtt)
+    return Baseline(links, one_way, rate, rtt, rate * rtt, nic)
 
 
 def default_queues(

@@ -22,8 +22,10 @@ class Fabric:
     Attributes:
         names: [N] node names; hosts come first ("h0"), then switches ("leaf3", "spine0", "core2").
         hosts: number of hosts.
-        tier: [N] 0 for hosts, 1 for leaves (ToR), 2 for spines or aggregation, 3 for cores.
-        pod: [N] pod of a node, -1 for a core (two-tier fabrics are one pod).
+        tier: [N] 0 for hosts, 1 for leaves (ToR) and routers, 2 for spines or aggregation, 3 for cores, 4 for switches
+            inside a server.
+        pod: [N] pod of a node, -1 for a core (two-tier fabrics are one pod); in a dragonfly its group, in rails its
+            group of servers; for a switch of a multi-plane fabric its plane.
         src, dst: [L] node at the tail and the head of each link; the queue of a link stands at its tail.
         capacity: [L] line rate in bytes per second; 0 where the link is dead.
         latency: [L] seconds of wire, plus the switching latency of the tail node where that is a switch.

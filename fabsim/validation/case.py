@@ -1,15 +1,8 @@
-"""A case of a directory of packet-level results: its options, fabric, flows and measured completions.
-
-Layout of such a directory: `summary.csv` (one row a run: name, topo, cm, rc, user_s, args, ...), `inputs/topo/T.topo`,
-`inputs/cm/M` or `M.gz`, `fct/<run>.csv.gz` (flow_id, ..., rx_finish_us), and for some runs `paths/<run>.csv.gz` (the links
-of each flow) or `splits/<run>.csv.gz` (packets per flow and link). Options are those of uet-htsim.
-"""
+"""A case of a directory of packet-level results: its options, fabric, flows, routes and measured completions."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -21,11 +14,15 @@ from fabsim.formats.htsim import degrade_failed, read_matrix, read_path_routes, 
 from fabsim.formats.htsim.matrix import Matrix
 from fabsim.routing import Routes, all_paths, drawn
 from fabsim.topology import Fabric
-from fabsim.typing import Float
+from fabsim.validation.measured import Measured, read_measured
+from fabsim.validation.options import Options
+from fabsim.workload import Flows
 
-HOST_SPRAYS = {"oblivious", "mixed", "bitmap", "reps", "reps_legacy"}
 SEEDS = (1, 2, 3, 4, 5)
 """Seeds of drawn sprays, fixed in advance; figures are medians over them."""
+
+FAR = 20e-6
+"""Seconds of one link (4 km) from which on its delay line matters."""
 
 
 @dataclass(frozen=True)
@@ -43,111 +40,102 @@ class Case:
     row: dict[str, str]
 
     @cached_property
-    def options(self) -> dict[str, str]:
-        """Options and their values ("" for a switch)."""
-        words, found = self.row["args"].split(), {}
-        for at, word in enumerate(words):
-            if word.startswith("-"):
-                follows = words[at + 1] if at + 1 < len(words) else "-"
-                found[word[1:]] = "" if follows.startswith("-") else follows
-        return found
+    def options(self) -> Options:
+        """How the simulator was called."""
+        return Options.parse(self.row["args"], f"{self.folder / 'summary.csv'}: {self.name}")
 
     @property
-    def mtu(self) -> float:
-        """Bytes of a full packet."""
-        return float(self.options.get("mtu", 4150))
-
-    @property
-    def horizon(self) -> float:
-        """Seconds that the packet simulator was given."""
-        return float(self.options.get("end", 1000)) * 1e-6
-
-    @property
-    def congestion_control(self) -> str:
-        """nscc, const, rccc or what else the options say."""
-        if self.options.get("sender_cc_algo") == "constant":
-            return "const"
-        return "rccc" if "receiver_cc_only" in self.options else "nscc" if "sender_cc_only" in self.options else "roce"
-
-    @property
-    def balancer(self) -> str:
-        """ecmp, oblivious, mixed, ...; strategies of the switches as they are called there."""
-        if self.options.get("paths") == "1":
-            return "ecmp"
-        strategy = self.options.get("strat", "ecmp_host")
-        return self.options.get("load_balancing_algo", "mixed") if strategy == "ecmp_host" else strategy
+    def packet(self) -> Packet:
+        """Sizes on the wire."""
+        return Packet(mtu=self.options.mtu, trim=self.options.real("trimsize", 64))
 
     @cached_property
     def fabric(self) -> Fabric:
-        """The topology, with what -failed degrades."""
-        fabric = read_topology(self.folder / "inputs" / "topo" / f"{self.row['topo']}.topo")
-        return degrade_failed(fabric, int(self.options.get("failed", 0)))
+        """The topology, with what -failed degrades. Its own queue sizes are dropped, as the simulator does."""
+        fabric = read_topology(_file(self.folder / "inputs" / "topo", f"{self.row['topo']}.topo"))
+        fabric = replace(fabric, buffer=np.full(fabric.links, np.nan))
+        return degrade_failed(fabric, self.options.whole("failed", 0, least=0))
 
     @cached_property
     def matrix(self) -> Matrix:
-        """The flows. Starts are microseconds in this simulator's files."""
-        path = self.folder / "inputs" / "cm" / self.row["cm"]
-        path = path if path.exists() else path.with_name(path.name + ".gz")
+        """The flows as the file has them. Starts are microseconds in this simulator's files."""
+        path = _file(self.folder / "inputs" / "cm", self.row["cm"])
         return read_matrix(path, start_unit="us", hosts=self.fabric.hosts)
 
     @cached_property
-    def measured(self) -> Float:
-        """[F] seconds at which the last byte was at the receiver, in the order of the matrix."""
-        path = self.folder / "fct" / f"{self.name}.csv.gz"
-        with gzip.open(path, "rt") as file:
-            rows = {int(row["flow_id"]): row for row in csv.DictReader(file)}
-        missing = [flow_id for flow_id in self.matrix.ids if int(flow_id) not in rows]
-        if missing:
-            raise InputError(f"{path}: flow {missing[0]} of the matrix is not there")
-        return np.array([float(rows[int(flow_id)]["rx_finish_us"]) * 1e-6 for flow_id in self.matrix.ids])
+    def measured(self) -> Measured:
+        """Starts and completions, in the order of the matrix."""
+        return read_measured(_file(self.folder / "fct", f"{self.name}.csv"), self.matrix)
+
+    @cached_property
+    def flows(self) -> Flows:
+        """The flows with the measured starts: the simulator reads starts in a unit and rounding of its own."""
+        flows = self.matrix.flows
+        return replace(flows, start=np.where(flows.trigger < 0, self.measured.start, flows.start))
+
+    @cached_property
+    def given(self) -> Routes | None:
+        """The measured paths or splits, where there are any."""
+        ids = [int(flow_id) for flow_id in self.matrix.ids]
+        for folder, read in (("paths", read_path_routes), ("splits", read_split_routes)):
+            path = _find(self.folder / folder, f"{self.name}.csv")
+            if path is not None:
+                return read(path, self.fabric, self.matrix.flows, ids)
+        return None
 
     def routes(self) -> tuple[str, list[Routes]]:
         """("paths", one measured routing) or ("drawn", one for each seed, or the even spray alone)."""
-        flows, ids = self.matrix.flows, [int(i) for i in self.matrix.ids]
-        for folder, read in (("paths", read_path_routes), ("splits", read_split_routes)):
-            path = self.folder / folder / f"{self.name}.csv.gz"
-            if path.exists():
-                return "paths", [read(path, self.fabric, flows, ids)]
-        if self.balancer in ("oblivious", "ecmp"):
-            entropies = int(self.options.get("paths", 64))
-            packets = Packet(mtu=self.mtu).count(flows.size)
-            spray = partial(drawn, self.fabric, flows, entropies=entropies, packets=packets)
-            return "drawn", [spray(seed=seed) for seed in SEEDS]
-        return "drawn", [all_paths(self.fabric, flows)]
+        if self.given is not None:
+            return "paths", [self.given]
+        if self.options.balancer not in ("oblivious", "ecmp"):
+            return "drawn", [all_paths(self.fabric, self.flows)]
+        packets = self.packet.count(self.flows.size)
+        spray = partial(drawn, self.fabric, self.flows, entropies=self.options.entropies, packets=packets)
+        return "drawn", [spray(seed=seed) for seed in SEEDS]
 
     def cannot(self) -> str:
-        """Why this case cannot be run yet; empty if it can."""
+        """Why this case cannot be run yet; empty if it can. Raises InputError for files that are missing or wrong."""
         if self.row.get("rc", "0") not in ("0", ""):
             return f"the packet simulator did not finish (rc {self.row['rc']})"
-        if "lh_dc" in self.name or "dc" in self.row["topo"]:
-            return "two sites: delay lines of long links are not modelled yet"
-        lone, incast = self.matrix.flows.count == 1, len(set(self.matrix.flows.dst)) == 1
-        if self.congestion_control != "const" and not lone:
-            return f"transport {self.congestion_control} is not modelled yet"
-        if self.balancer not in ("ecmp", "oblivious") and not (lone or incast):
-            return f"balancer {self.balancer} is not modelled yet"
-        return ""
+        options, control = self.options, self.options.congestion_control
+        if options.unknown:
+            return f"option -{options.unknown} is not modelled yet"
+        lone = self.matrix.flows.count == 1
+        if control != "const" and not (lone and control == "nscc"):
+            return f"transport {control} is not modelled yet"
+        links = float(self.fabric.capacity[self.fabric.src < self.fabric.hosts].max()) * 8e-6
+        nic = options.real("linkspeed", links)
+        if not np.isclose(nic, links):
+            return f"NICs of {nic:g} Mbps at links of {links:g} Mbps are not modelled yet"
+        if not lone and self.fabric.latency.max() > FAR:
+            return "delay lines of long links are not modelled yet"
+        if self.given is None and options.balancer not in ("ecmp", "oblivious") and not self._even(lone):
+            return f"balancer {options.balancer} is not modelled yet"
+        unfinished = int(np.isnan(self.measured.finish).sum())
+        return f"{unfinished} flows did not finish in the packet simulator" if unfinished else ""
+
+    def _even(self, lone: bool) -> bool:
+        """Whether any balancer ends up with an even split: what binds is the last hop, and no path is worse."""
+        return (lone or len(set(self.matrix.flows.dst)) == 1) and not self.options.whole("failed", 0, least=0)
 
     def remark(self) -> str:
         """What a reader of the row should know."""
         if self.matrix.flows.count == 1:
             return "a lone flow never leaves its first window of 1.5 BDP"
-        if self.balancer not in ("ecmp", "oblivious"):
-            return f"even split in place of {self.balancer}: the last hop binds"
+        if self.given is None and self.options.balancer not in ("ecmp", "oblivious"):
+            return f"even split in place of {self.options.balancer}: the last hop binds"
         return ""
 
 
-def cases(folder: Path, pattern: str = "*") -> list[Case]:
-    """The cases of a directory whose names fit the pattern (as file names do). Raises InputError if there is none."""
-    table = folder / "summary.csv"
-    if not table.is_file():
-        raise InputError(f"{folder}: there is no summary.csv here; a directory of packet-level results has one")
-    with table.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    needed = {"name", "topo", "cm", "args"}
-    if rows and not needed <= set(rows[0]):
-        raise InputError(f"{table}:1: column {sorted(needed - set(rows[0]))[0]} is missing")
-    found = [Case(row["name"], folder, row) for row in rows if Path(row["name"]).match(pattern)]
-    if not found:
-        raise InputError(f"{table}: no case fits --cases {pattern}; there are {len(rows)}, such as {rows[0]['name']}")
-    return found
+def _find(folder: Path, name: str) -> Path | None:
+    """The file, gzipped or plain; None where there is none."""
+    plain = name.removesuffix(".gz")
+    return next((folder / one for one in (name, f"{plain}.gz", plain) if (folder / one).is_file()), None)
+
+
+def _file(folder: Path, name: str) -> Path:
+    """The file, gzipped or plain. Raises InputError where there is none."""
+    path = _find(folder, name)
+    if path is None:
+        raise InputError(f"{folder / name}: there is no such file, nor one that ends in .gz")
+    return path

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, fields
 
 import jax.numpy as jnp
 import numpy as np
 
-from fabsim.engine.problem import Packet, build
+from fabsim.engine.problem import build
 from fabsim.engine.run import run
 from fabsim.errors import Stopped
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.queue import TrimQueue
 from fabsim.models.window import Window
+from fabsim.results import duration
 from fabsim.routing import Routes
 from fabsim.topology.baseline import baseline, default_queues
 from fabsim.typing import Float
@@ -22,10 +24,15 @@ from fabsim.validation.case import Case
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
 
+PATIENCE = 3.0, 1e-3
+"""A run is given up after so many times the packets' last completion, and so many seconds."""
+
 
 @dataclass(frozen=True)
 class Row:
     """One line of the packet table; NaN where the case cannot be run. Errors are fractions.
+
+    Completion times are from a flow's own start to its last byte at the receiver.
 
     Attributes:
         kind: "paths" (errors flow by flow) or "drawn" (sorted completions; fluid figures are medians over seeds).
@@ -33,7 +40,7 @@ class Row:
         null_p90: p90 of the error of predicting the packets' median completion for every flow.
         spread_ratio: fluid over packet of (max - min) / mean.
         drops: packets that were trimmed in the fluid model.
-        wall_s, packet_cpu_s: seconds of this run (compilation included), CPU seconds of the packet simulator.
+        wall_s, packet_cpu_s: seconds of this row (compilation and all its seeds), CPU seconds of the packet simulator.
         note: what could not be done, or what to know.
     """
 
@@ -59,76 +66,108 @@ class Row:
 COLUMNS = tuple(field.name for field in fields(Row))
 
 
+@dataclass(frozen=True)
+class Fluid:
+    """One run of the fluid model.
+
+    Attributes:
+        took: [F] us from start to the last byte at the receiver.
+        last: us, the last completion from time zero.
+        trimmed: packets.
+    """
+
+    took: Float
+    last: float
+    trimmed: float
+
+
 def compare(case: Case) -> Row:
     """The row of a case. What the model cannot do becomes a row with the reason in its note."""
     reason = case.cannot()
     if reason:
-        return _undone(case, reason)
+        return undone(case, reason)
     began = time.perf_counter()
     kind, choices = case.routes()
     try:
-        runs = [_fluid(case, routes) for routes in choices]
+        runs = [fluid(case, routes) for routes in choices]
     except Stopped as stopped:
-        return _undone(case, str(stopped))
+        return undone(case, f"stopped: {stopped}")
     wall = time.perf_counter() - began
-    measured = case.measured * 1e6
-    fluid = [completion * 1e6 for completion, _ in runs]
+    packets = case.measured.duration * 1e6
+    found = [one.took for one in runs]
     if kind == "drawn":
-        measured = np.sort(measured)
-        fluid = [np.sort(completion) for completion in fluid]
-    error = np.abs(np.median(np.stack(fluid), 0) / measured - 1)
-    null = np.quantile(np.abs(np.median(measured) / measured - 1), 0.9)
-    failed = kind == "paths" and len(measured) > 1 and np.quantile(error, 0.9) >= null
-
-    def median(of: np.ufunc | None = None, share: float | None = None) -> float:
-        return float(np.median([np.quantile(x, share) if share is not None else np.mean(x) for x in fluid]))
-
+        packets, found = np.sort(packets), [np.sort(took) for took in found]
+    error = np.abs(np.median(np.stack(found), 0) / packets - 1)
+    null = np.quantile(np.abs(np.median(packets) / packets - 1), 0.9)
+    failed = kind == "paths" and len(packets) > 1 and np.quantile(error, 0.9) >= null
     return Row(
         case=case.name,
-        flows=len(measured),
+        flows=len(packets),
         kind=kind,
-        packet_mean_us=float(measured.mean()),
-        fluid_mean_us=median(),
-        packet_p99_us=float(np.quantile(measured, 0.99)),
-        fluid_p99_us=median(share=0.99),
-        packet_max_us=float(measured.max()),
-        fluid_max_us=median(share=1.0),
+        packet_mean_us=float(packets.mean()),
+        fluid_mean_us=float(np.median([took.mean() for took in found])),
+        packet_p99_us=float(np.quantile(packets, 0.99)),
+        fluid_p99_us=float(np.median([np.quantile(took, 0.99) for took in found])),
+        packet_max_us=float(packets.max()),
+        fluid_max_us=float(np.median([took.max() for took in found])),
         err_median=float(np.median(error)),
         err_p90=float(np.quantile(error, 0.9)),
         null_p90=float(null),
-        spread_ratio=float(np.median([_spread(x) for x in fluid]) / _spread(measured)) if len(measured) > 1 else np.nan,
-        drops=float(np.median([drops for _, drops in runs])),
+        spread_ratio=float(np.median([spread(took) for took in found]) / (spread(packets) or math.nan)),
+        drops=float(np.median([one.trimmed for one in runs])),
         wall_s=wall,
-        packet_cpu_s=float(case.row.get("user_s") or "nan"),
-        note=("failed: no better than the median for all; " if failed else "") + case.remark(),
+        packet_cpu_s=number(case.row.get("user_s", "")),
+        note="; ".join(remarks(case, runs, bool(failed))),
     )
 
 
-def _fluid(case: Case, routes: Routes) -> tuple[Float, float]:
-    """[F] seconds at the receiver, and trimmed packets, of one fluid run with the simulator's own defaults."""
-    packet = Packet(mtu=case.mtu)
+def remarks(case: Case, runs: list[Fluid], failed: bool) -> list[str]:
+    """What a reader of the row should know."""
+    said = ["failed: no better than the median for all"] if failed else []
+    said += [case.remark()] if case.remark() else []
+    if len(set(case.measured.start)) > 1:
+        last, packets = np.median([one.last for one in runs]), case.measured.finish.max() * 1e6
+        said.append(f"starts differ: last byte of all at {last:.2f} us, packets {packets:.2f}")
+    return said
+
+
+def fluid(case: Case, routes: Routes) -> Fluid:
+    """A run with the packet simulator's own defaults: buffers of 1 BDP, a window of 1.5."""
+    packet, options = case.packet, case.options
     base = baseline(case.fabric, packet.mtu, packet.header)
-    queues = default_queues(case.fabric, base.bdp, packet.mtu)
-    problem = build(case.fabric, case.matrix.flows, routes, packet=packet)
+    buffer = options.real("q", 0) * packet.mtu or None
+    queues = default_queues(case.fabric, base.bdp, packet.mtu, buffer=buffer)
+    window = options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp
+    problem = build(case.fabric, case.flows, routes, packet=packet)
     model = Model(
         Links(jnp.asarray(case.fabric.capacity, "float32"), jnp.asarray(case.fabric.latency, "float32")),
         TrimQueue(*(jnp.asarray(x, "float32") for x in (queues.buffer, queues.ecn_low, queues.ecn_high))),
-        Window(jnp.asarray(WINDOW * base.bdp, "float32")),
+        Window(jnp.asarray(window, "float32")),
         Split(jnp.asarray(routes.weight, "float32")),
     )
-    done = run(problem, model, horizon=case.horizon, progress=False)
-    return done.trace.completion.astype(float), float(done.trace.frames.dropped.sum(dtype=float)) / packet.mtu
+    horizon = PATIENCE[0] * float(case.measured.finish.max()) + PATIENCE[1]
+    done = run(problem, model, horizon=horizon, progress=False).trace
+    completion = np.asarray(done.completion, float)
+    took = duration(np.asarray(done.start, float), completion)
+    return Fluid(took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / packet.mtu)
 
 
-def _spread(completion: Float) -> float:
+def spread(completion: Float) -> float:
     """(max - min) / mean."""
     return float((completion.max() - completion.min()) / completion.mean())
 
 
-def _undone(case: Case, reason: str) -> Row:
+def undone(case: Case, reason: str) -> Row:
     """A row without figures."""
-    nan = float("nan")
-    figures = {name: nan for name in COLUMNS if name not in ("case", "flows", "kind", "note")}
-    flows = int(case.row.get("flows") or 0)
-    figures["packet_cpu_s"] = float(case.row.get("user_s") or "nan")
-    return Row(case=case.name, flows=flows, kind="", note=reason, **figures)
+    figures = {name: math.nan for name in COLUMNS if name not in ("case", "flows", "kind", "note")}
+    figures["packet_cpu_s"] = number(case.row.get("user_s", ""))
+    flows = number(case.row.get("flows", ""))
+    return Row(case=case.name, flows=0 if math.isnan(flows) else int(flows), kind="", note=reason, **figures)
+
+
+def number(text: str) -> float:
+    """A number that a table may leave out: NaN then."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

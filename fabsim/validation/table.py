@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
 
 from tqdm import tqdm
 
-from fabsim.validation.case import cases
+from fabsim.store import publish
 from fabsim.validation.compare import COLUMNS, Row, compare
+from fabsim.validation.directory import cases
+
+HEAD = (
+    "              mean us         last us        error by flow              wall s",
+    "kind  flows  fluid  error    fluid  error  median   p90  (null) spread  fluid packets",
+)
 
 
 def validate(folder: Path, pattern: str = "*", progress: bool = True) -> Iterator[Row]:
@@ -20,44 +27,51 @@ def validate(folder: Path, pattern: str = "*", progress: bool = True) -> Iterato
         yield compare(case)
 
 
-def write_csv(rows: list[Row], path: Path) -> None:
-    """The table with all columns; what cannot be run has empty figures."""
-    with path.open("w", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(COLUMNS)
-        for row in rows:
-            out.writerow(["" if isinstance(x, float) and math.isnan(x) else _short(x) for x in astuple(row)])
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    """The table with all columns, whole or not at all; what cannot be run has empty figures."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(COLUMNS)
+    out.writerows([_cell(value) for value in astuple(row)] for row in rows)
+    publish(path, text.getvalue().encode(), force=True)
 
 
-def as_text(rows: list[Row]) -> str:
-    """The table for a terminal: the rows that ran, then how many did not and why."""
+def as_text(rows: Sequence[Row]) -> str:
+    """The table for a terminal: the rows that ran, then those that failed, then what was not run and why."""
     done = [row for row in rows if row.kind]
-    width = max([len(row.case) for row in done], default=4)
-    head = (
-        f"{'case':{width}}  kind   flows   mean us (packet)    last us (packet)   mean err  last err  "
-        "med err  p90 err (null)  spread  wall s (packet)"
-    )
-    lines = [head] if done else []
-    for r in done:
-        lines.append(
-            f"{r.case:{width}}  {r.kind:5}  {r.flows:5d}  {r.fluid_mean_us:8.2f} {f'({r.packet_mean_us:.2f})':>10}  "
-            f"{r.fluid_max_us:8.2f} {f'({r.packet_max_us:.2f})':>10}  {_percent(r.fluid_mean_us / r.packet_mean_us - 1):>8}  "
-            f"{_percent(r.fluid_max_us / r.packet_max_us - 1):>8}  {_percent(r.err_median, ''):>7}  "
-            f"{_percent(r.err_p90, ''):>7} {f'({_percent(r.null_p90, str())})':>7} {r.spread_ratio:7.2f}  "
-            f"{r.wall_s:6.2f} {f'({r.packet_cpu_s:.2f})':>8}"
-        )
-    lines += [f"{r.case}: {r.note}" for r in done if r.note.startswith("failed")]
+    width = max([len(row.case) for row in done], default=0)
+    lines = [f"{'' if i == 0 else 'case':{width}}  {head}" for i, head in enumerate(HEAD)] if done else []
+    lines += [f"{row.case:{width}}  {_line(row)}" for row in done]
+    lines += [f"{row.case}: {row.note}" for row in done if row.note.startswith("failed")]
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if not row.kind:
             reasons.setdefault(row.note, []).append(row.case)
-    lines += [f"not run: {len(names)} cases such as {names[0]}: {why}" for why, names in reasons.items()]
-    return "\n".join(lines)
+    return "\n".join(lines + [f"not run: {_names(names)}: {why}" for why, names in reasons.items()])
 
 
-def _percent(x: float, sign: str = "+") -> str:
-    return f"{100 * x:{sign}.1f} %"
+def _line(row: Row) -> str:
+    """Figures of a row under HEAD."""
+    mean, last = row.fluid_mean_us / row.packet_mean_us - 1, row.fluid_max_us / row.packet_max_us - 1
+    single = row.flows == 1
+    apart = f"{_percent(row.err_median)} {_percent(row.err_p90)} {f'({_percent(row.null_p90).strip()})':>7}"
+    return (
+        f"{row.kind:5} {row.flows:5d} {row.fluid_mean_us:6.1f} {_percent(mean, '+')} {row.fluid_max_us:8.1f} "
+        f"{_percent(last, '+')}  {' ' * 19 if single else apart} {'' if single else f'{row.spread_ratio:.2f}':>6} "
+        f"{row.wall_s:6.1f} {'' if math.isnan(row.packet_cpu_s) else f'{row.packet_cpu_s:.2f}':>7}"
+    ).rstrip()
 
 
-def _short(x: object) -> object:
-    return f"{x:.6g}" if isinstance(x, float) else x
+def _names(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{len(names)} cases such as {names[0]}"
+
+
+def _percent(value: float, sign: str = "") -> str:
+    return f"{round(100 * value, 1) + 0.0:{sign}.1f}%".rjust(6 if sign else 5)
+
+
+def _cell(value: object) -> object:
+    """Six digits; nothing for NaN."""
+    if not isinstance(value, float):
+        return value
+    return "" if math.isnan(value) else f"{value:.6g}"

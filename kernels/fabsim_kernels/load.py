@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Incidence:
-    """Which link a subflow uses at each hop. Shapes: H hops, F flows, K lanes (paths), R rows, L links.
+    """Which link a subflow uses at each hop. Shapes: H hops, F flows, K lanes (paths), R rows, L links,
+    P ports of a host (planes; the lanes of a plane stand together, K / P of them).
 
     Attributes:
         row: [H, F] row of a flow at a hop.
         links: [R, K] link of each lane of a row; L stands for "no link".
         many: [R, K] subflows that one entry stands for, per link (all ones unless the problem is folded).
-        last: [F] the link that all lanes of a flow share at the end (the receiver's down link).
-        last_many: [F] the same for that link.
+        last: [F, P] the link that the lanes of a plane share at the end (the receiver's down link).
+        last_many: [F, P] subflows that one entry stands for, for that link.
     """
 
     row: jax.Array
@@ -41,7 +42,7 @@ class Incidence:
 def incidence(
     path: NDArray[np.integer], last: NDArray[np.integer], share_rows: bool = True, dtype: str = "float32"
 ) -> Incidence:
-    """Build the two stages from path [H, F, K] and last [F]; `share_rows=False` gives the plain element table."""
+    """Build the two stages from path [H, F, K] and last [F, P]; `share_rows=False` gives the plain element table."""
     hops, flows, lanes = path.shape
     flat = np.ascontiguousarray(path.reshape(hops * flows, lanes)).astype(np.int32)
     links, row = np.unique(flat, axis=0, return_inverse=True) if share_rows else (flat, np.arange(len(flat)))
@@ -50,12 +51,12 @@ def incidence(
         links=links.reshape(-1, lanes),  # type: ignore[arg-type]
         many=np.ones((links.size // lanes, lanes), dtype),  # type: ignore[arg-type]
         last=np.asarray(last, np.int32),  # type: ignore[arg-type]
-        last_many=np.ones(flows, dtype),  # type: ignore[arg-type]
+        last_many=np.ones(last.shape, dtype),  # type: ignore[arg-type]
     )
 
 
 def load(at: Incidence, fabric: jax.Array, egress: jax.Array, links: int) -> jax.Array:
-    """Sum per link. fabric [H, F, C, K], egress [F, C] -> [L + 1, C]; entry L collects what has no link."""
+    """Sum per link. fabric [H, F, C, K], egress [F, C, P] -> [L + 1, C]; entry L collects what has no link."""
     hops, flows, channels, lanes = fabric.shape
     rows = at.links.shape[0]
     by_row = (
@@ -65,10 +66,10 @@ def load(at: Incidence, fabric: jax.Array, egress: jax.Array, links: int) -> jax
     )
     by_link = jnp.moveaxis(by_row * at.many[:, None, :], 1, 2)
     total = jnp.zeros((links + 1, channels), fabric.dtype).at[at.links].add(by_link)
-    return total.at[at.last].add(egress * at.last_many[:, None])
+    return total.at[at.last].add(jnp.moveaxis(egress * at.last_many[:, None, :], 1, 2))
 
 
 def read(at: Incidence, value: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Give each subflow its link's value. value [L + 1, C] -> fabric [H, F, C, K], egress [F, C]."""
+    """Give each subflow its link's value. value [L + 1, C] -> fabric [H, F, C, K], egress [F, C, P]."""
     by_row = jnp.moveaxis(value[at.links], 2, 1)
-    return by_row[at.row], value[at.last]
+    return by_row[at.row], jnp.moveaxis(value[at.last], 2, 1)

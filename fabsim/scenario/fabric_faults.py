@@ -1,0 +1,138 @@
+"""Numbers of a fabric that are each right and together are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from fabsim.scenario.direct_keys import Dragonfly, Torus
+from fabsim.scenario.fabric_keys import FatTree, LeafSpine, SingleSwitch
+from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.schema import Sections
+from fabsim.scenario.source import KeyPath
+from fabsim.topology import PRESETS
+from fabsim.topology.direct import FARTHEST
+
+Fault = tuple[KeyPath, str]
+TREE_NUMBERS = ("pods", "leaves_per_pod", "hosts_per_leaf", "leaf_uplinks", "agg_uplinks")
+PLANE_KEYS = ("planes", "spines", "hosts_per_leaf", "rate")
+
+
+def fabric_faults(scenario: Sections) -> Iterator[Fault]:
+    """Everything in the section `fabric` that contradicts something else in it."""
+    match scenario.fabric:
+        case LeafSpine() as fabric:
+            leaf = {"hosts": fabric.hosts_per_leaf, "uplinks": fabric.spines * fabric.uplinks}
+            yield from _ports("leaf", leaf, fabric.ports)
+            yield from _ports("spine", {"leaf links": fabric.leaves * fabric.uplinks}, fabric.ports)
+        case SingleSwitch() as fabric:
+            yield from _ports("switch", {"hosts": fabric.hosts}, fabric.ports)
+        case FatTree() as fabric:
+            yield from _fat_tree(fabric)
+        case MultiPlane() as fabric:
+            yield from _multi_plane(fabric)
+        case RailOptimised() as fabric:
+            leaf = {"servers": fabric.servers, "uplinks": fabric.spines * fabric.uplinks}
+            yield from _ports("leaf", leaf, fabric.ports)
+            leaves = fabric.groups * fabric.rails
+            yield from _ports("spine", {"leaf links": leaves * fabric.uplinks}, fabric.ports)
+            if (
+                fabric.nvlink_rate is None
+                and fabric.nvlink_latency != type(fabric).model_fields["nvlink_latency"].default
+            ):
+                yield ("fabric", "nvlink_latency"), "goes with nvlink_rate, without which there is no NVLink; give both"
+        case RailOnly() as fabric:
+            yield from _ports("rail switch", {"servers": fabric.servers}, fabric.ports)
+        case Torus() as fabric:
+            yield from _torus(fabric)
+        case Dragonfly() as fabric:
+            yield from _dragonfly(fabric)
+
+
+def host_count(scenario: Sections) -> int | None:
+    """How many hosts the fabric has; None where a file says so."""
+    match scenario.fabric:
+        case LeafSpine() as fabric:
+            return fabric.leaves * fabric.hosts_per_leaf
+        case SingleSwitch() as fabric:
+            return fabric.hosts
+        case FatTree(k=int(k)):
+            return k * (k // 2) ** 2
+        case FatTree() as fabric:
+            return (fabric.pods or 0) * (fabric.leaves_per_pod or 0) * (fabric.hosts_per_leaf or 0)
+        case MultiPlane() as fabric:
+            return fabric.leaves * (plane_numbers(fabric)["hosts_per_leaf"] or 0)
+        case RailOptimised() as fabric:
+            return fabric.groups * fabric.servers * fabric.rails
+        case RailOnly() as fabric:
+            return fabric.servers * fabric.rails
+        case Torus() as fabric:
+            return prod(fabric.dims)
+        case Dragonfly() as fabric:
+            return fabric.groups * fabric.routers_per_group * fabric.hosts_per_router
+    return None
+
+
+def plane_numbers(fabric: MultiPlane) -> dict[str, int | None]:
+    """Planes, spines and hosts per leaf: as given, else from the preset."""
+    preset = PRESETS.get(fabric.preset or "")
+    given = {name: getattr(fabric, name) for name in PLANE_KEYS if name != "rate"}
+    return {name: getattr(preset, name, None) if value is None else value for name, value in given.items()}
+
+
+def _fat_tree(fabric: FatTree) -> Iterator[Fault]:
+    given = [name for name in TREE_NUMBERS if getattr(fabric, name) is not None]
+    missing = [name for name in TREE_NUMBERS if name not in given]
+    if fabric.k is not None and given:
+        yield ("fabric", given[0]), f"k = {fabric.k} says this already; give k, or {', '.join(TREE_NUMBERS)}"
+    elif fabric.k is not None and fabric.k % 2:
+        yield ("fabric", "k"), f"must be even, given {fabric.k}; write it like k: 8"
+    elif fabric.k is None and missing:
+        yield ("fabric",), f"a fat tree needs k, or else {', '.join(missing)} too; write it like k: 8"
+    elif fabric.k is None and (fabric.oversubscription.leaf, fabric.oversubscription.agg) != (1.0, 1.0):
+        yield ("fabric", "oversubscription"), "goes with k; with the numbers of each tier give fewer leaf_uplinks"
+    elif fabric.k is None:
+        leaf = {"hosts": fabric.hosts_per_leaf or 0, "uplinks": fabric.leaf_uplinks or 0}
+        yield from _ports("leaf", leaf, fabric.ports)
+    else:
+        yield from _ports("switch", {"links": fabric.k or 0}, fabric.ports)
+
+
+def _multi_plane(fabric: MultiPlane) -> Iterator[Fault]:
+    missing = [name for name in PLANE_KEYS if getattr(fabric, name) is None]
+    if fabric.preset is None and missing:
+        choices = " or ".join(PRESETS)
+        yield ("fabric",), f"planes without a preset need {', '.join(missing)} too; or give preset: {choices}"
+        return
+    numbers = plane_numbers(fabric)
+    leaf = {"hosts": numbers["hosts_per_leaf"] or 0, "uplinks": (numbers["spines"] or 0) * fabric.uplinks}
+    yield from _ports("leaf", leaf, fabric.ports)
+    yield from _ports("spine", {"leaf links": fabric.leaves * fabric.uplinks}, fabric.ports)
+
+
+def _torus(fabric: Torus) -> Iterator[Fault]:
+    far = sum(size // 2 for size in fabric.dims)
+    if far > FARTHEST:
+        yield ("fabric", "dims"), f"the farthest routers are {far} links apart, at most {FARTHEST} are possible"
+    links = sum(min(size - 1, 2) for size in fabric.dims)
+    yield from _ports("router", {"host": 1, "neighbours": links}, fabric.ports)
+
+
+def _dragonfly(fabric: Dragonfly) -> Iterator[Fault]:
+    reach, others = fabric.routers_per_group * fabric.global_links, fabric.groups - 1
+    if reach < others:
+        least = -(-others // fabric.routers_per_group)
+        text = (
+            f"a group has {reach} ports for {others} other groups, given {fabric.global_links}; give at least {least}"
+        )
+        yield ("fabric", "global_links"), text
+    needs = {"hosts": fabric.hosts_per_router, "routers": fabric.routers_per_group - 1, "global": fabric.global_links}
+    yield from _ports("router", needs, fabric.ports)
+
+
+def _ports(switch: str, needs: dict[str, int], ports: int | None) -> Iterator[Fault]:
+    """More cables than a switch has ports."""
+    total = sum(needs.values())
+    if ports is not None and total > ports:
+        parts = " + ".join(f"{count} {name}" for name, count in needs.items())
+        yield ("fabric", "ports"), f"a {switch} needs {total} ports ({parts}), given {ports}; give at least {total}"

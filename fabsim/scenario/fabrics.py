@@ -1,0 +1,125 @@
+"""The section `fabric` built by the rooms that know how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabsim import topology
+from fabsim.formats.graphml import read_graph
+from fabsim.formats.htsim import read_topology
+from fabsim.scenario.direct_keys import Dragonfly, GraphMl, Torus
+from fabsim.scenario.fabric_faults import plane_numbers
+from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
+from fabsim.scenario.files import existing
+from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised, UpperLinks
+from fabsim.scenario.source import PlacedError
+from fabsim.topology import PRESETS, Fabric, NvLink, Tier
+from fabsim.typing import Float
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+
+def build_fabric(scenario: Scenario) -> Fabric:
+    """The healthy fabric. Raises InputError."""
+    match scenario.fabric:
+        case LeafSpine() as fabric:
+            return topology.leaf_spine(
+                fabric.leaves, fabric.spines, fabric.hosts_per_leaf,
+                rate=fabric.rate, uplinks=fabric.uplinks, **_upper(fabric),
+            )  # fmt: skip
+        case SingleSwitch() as fabric:
+            return topology.single_switch(
+                fabric.hosts, rate=fabric.rate, latency=fabric.latency, switch_latency=fabric.switch_latency
+            )
+        case FatTree() as fabric:
+            return _fat_tree(scenario, fabric)
+        case HtsimTopology(file=file):
+            return read_topology(existing(scenario, ("fabric", "file"), file))
+        case MultiPlane() as fabric:
+            return _multi_plane(fabric)
+        case RailOptimised() as fabric:
+            return topology.rail_optimised(
+                fabric.groups, fabric.servers, fabric.rails, fabric.spines,
+                rate=fabric.rate, uplinks=fabric.uplinks, nvlink=_nvlink(fabric), **_upper(fabric),
+            )  # fmt: skip
+        case RailOnly() as fabric:
+            nvlink = NvLink(fabric.nvlink_rate, fabric.nvlink_latency)
+            return topology.rail_only(
+                fabric.servers, fabric.rails, nvlink=nvlink,
+                rate=fabric.rate, latency=fabric.latency, switch_latency=fabric.switch_latency,
+            )  # fmt: skip
+        case Torus() as fabric:
+            return topology.torus(fabric.dims, rate=fabric.rate, **_upper(fabric))
+        case Dragonfly() as fabric:
+            return topology.dragonfly(
+                fabric.groups, fabric.routers_per_group, fabric.hosts_per_router, fabric.global_links,
+                rate=fabric.rate, global_rate=fabric.global_rate, global_latency=fabric.global_latency,
+                **_upper(fabric),
+            )  # fmt: skip
+        case GraphMl(file=file, rate=rate, latency=latency, switch_latency=switching):
+            path = existing(scenario, ("fabric", "file"), file)
+            return read_graph(path, rate=rate, latency=latency, switch_latency=switching)
+
+
+def switching(scenario: Scenario, fabric: Fabric) -> Float:
+    """[N] seconds that each switch adds, as far as the scenario says; a file of its own is not asked again."""
+    section = scenario.fabric
+    value = np.full(len(fabric.names), getattr(section, "switch_latency", 0.0))
+    if isinstance(section, FatTree):
+        tiers = (section.tiers.leaf, section.tiers.agg, section.tiers.core)
+        for tier, own in enumerate(tiers, start=1):
+            if own.switch_latency is not None:
+                value[fabric.tier == tier] = own.switch_latency
+    return value
+
+
+def _upper(fabric: LeafSpine | UpperLinks) -> dict[str, Any]:
+    """What the links are like, apart from the rate of a host's."""
+    names = ("latency", "fabric_rate", "fabric_latency", "switch_latency")
+    return {name: getattr(fabric, name) for name in names}
+
+
+def _multi_plane(fabric: MultiPlane) -> Fabric:
+    numbers = {name: number or 0 for name, number in plane_numbers(fabric).items()}
+    preset = PRESETS.get(fabric.preset or "")
+    rate = fabric.rate or (preset.rate if preset else 0.0)
+    return topology.multi_plane(leaves=fabric.leaves, rate=rate, uplinks=fabric.uplinks, **numbers, **_upper(fabric))
+
+
+def _nvlink(fabric: RailOptimised) -> NvLink | None:
+    return None if fabric.nvlink_rate is None else NvLink(fabric.nvlink_rate, fabric.nvlink_latency)
+
+
+def _fat_tree(scenario: Scenario, tree: FatTree) -> Fabric:
+    """Three tiers from k and an oversubscription, or from the numbers of each tier."""
+    sections = (tree.tiers.leaf, tree.tiers.agg, tree.tiers.core)
+    leaf, agg, core = (
+        Tier(
+            tree.rate if tier.rate is None else tier.rate,
+            tree.latency if tier.latency is None else tier.latency,
+            tree.switch_latency if tier.switch_latency is None else tier.switch_latency,
+            tier.bundle,
+        )
+        for tier in sections
+    )
+    half = (tree.k or 0) // 2
+    return topology.fat_tree3(
+        pods=tree.pods or 2 * half,
+        leaves_per_pod=tree.leaves_per_pod or half,
+        hosts_per_leaf=tree.hosts_per_leaf or half,
+        leaf_uplinks=tree.leaf_uplinks or _up(scenario, half, tree.oversubscription.leaf, "leaf"),
+        agg_uplinks=tree.agg_uplinks or _up(scenario, half, tree.oversubscription.agg, "agg"),
+        tiers=(leaf, agg, core),
+    )
+
+
+def _up(scenario: Scenario, down: int, ratio: float, tier: str) -> int:
+    """Ports up of a switch with `down` ports down."""
+    up = down / ratio
+    if up != round(up) or up < 1:
+        text = f"{down} ports down at {ratio:g} to 1 are {up:g} up; give a ratio that divides {down}"
+        raise PlacedError(scenario.source.sentence(("fabric", "oversubscription", tier), text))
+    return round(up)

@@ -1,0 +1,54 @@
+"""What a scenario needs in memory, known before anything large is made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fabsim.errors import InputError
+from fabsim.routing.paths import find_ends
+from fabsim.topology import Fabric
+from fabsim.units import show_size
+from fabsim.workload import Flows
+
+VALUES = 45
+"""Numbers that are live at once for each hop of each path of each flow: its link, what waits and moves there in two
+steps, and what routing and a step make in between. Measured: what the peak resident memory of a whole run grows by,
+from a fat tree of 1,024 hosts over 64 paths to one of 3,456 hosts over 144 (41)."""
+
+
+def needed(fabric: Fabric, flows: Flows, single_path: bool, width: int) -> float:
+    """Bytes, for numbers of `width` bytes."""
+    ends = find_ends(fabric, flows)
+    lanes = 1 if single_path else ends.lanes
+    hops = int(ends.tables.distance[ends.place].max(initial=0)) + 1
+    return float(flows.count) * lanes * hops * VALUES * width
+
+
+def available() -> float:
+    """Bytes of memory that this machine, or the group of processes that we are in, has left."""
+    free = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            free = 1024.0 * float(line.split()[1])
+    for limit in _lines("/sys/fs/cgroup/memory.max"):
+        if limit.strip().isdigit():
+            free = min(free, float(limit))
+    return free
+
+
+def refuse_too_large(fabric: Fabric, flows: Flows, single_path: bool, width: int) -> None:
+    """Raises InputError for a scenario that does not fit."""
+    need, have = needed(fabric, flows, single_path, width), available()
+    if need > have:
+        raise InputError(
+            f"{flows.count:,} flows over all their paths need about {show_size(need)} of memory, and {show_size(have)} "
+            "is free; routing: {kind: ecmp}, fewer flows or a smaller fabric would do"
+        )
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

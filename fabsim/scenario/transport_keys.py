@@ -1,0 +1,155 @@
+"""What may stand under `queue` and `transport`: the laws, with the parameters of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.units import Amount
+
+
+class Trim(Section):
+    """A finite buffer that trims; `auto` is 1, 0.2 and 0.8 bandwidth-delay products."""
+
+    origin = "UEC specification 1.0 (trimming, thresholds); Cassandras et al., IEEE TAC 48(5), 2003 (its derivative)"
+    law = "fabsim.models.queue:TrimQueue"
+
+    kind: Literal["trim"]
+    buffer: AutoData = like(
+        "1 BDP",
+        "auto",
+        means="bytes that an output port holds; what is more is trimmed",
+        source="UEC specification 1.0",
+        absent="1 BDP of the longest route, in whole packets",
+        smooth=ALMOST,
+    )
+    ecn_low: AutoData = like(
+        "0.2 BDP",
+        "auto",
+        means="queue from which on some packets are marked",
+        source="UEC specification 1.0",
+        absent="0.2 of the buffer",
+        smooth=ALMOST,
+    )
+    ecn_high: AutoData = like(
+        "0.8 BDP",
+        "auto",
+        means="queue from which on all packets are marked",
+        source="UEC specification 1.0",
+        absent="0.8 of the buffer",
+        smooth=ALMOST,
+    )
+
+
+class Window(Section):
+    """A fixed window of bytes in flight."""
+
+    origin = "the constant law of uet-htsim, the reference packet simulator of the UEC"
+    law = "fabsim.models.window:Window"
+
+    kind: Literal["window"]
+    window: Data = like(
+        "1.5 BDP",
+        Amount(1.5, relative=True),
+        means="bytes on the wire that a flow may have in flight",
+        source="uet-htsim's constant law; the UEC specification's first window",
+        smooth=ALMOST,
+    )
+
+
+class Ideal(Section):
+    """Every flow sends at its max-min fair rate, known at once; `share` of it."""
+
+    origin = "Bertsekas and Gallager, Data Networks, 2nd ed., section 6.5.2 (max-min fair flow control)"
+    law = "fabsim.models.ideal:Ideal"
+
+    kind: Literal["ideal"]
+    share: Annotated[float, Field(gt=0.0, le=1.0)] = like(
+        "1", 1.0, means="the part of its fair rate that a flow uses", source="ours: all of it", smooth=ALMOST
+    )
+
+
+Gain = Annotated[float, Field(ge=0.0)]
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+class Nscc(Section):
+    """The sender-side congestion control of Ultra Ethernet. Gains are those of its specification; `target` is the
+    queueing delay that is aimed at, `auto` 0.75 of the base round trip of the longest route."""
+
+    origin = "UEC specification 1.0, network-signal-based congestion control; uet-htsim where the two differ"
+    law = "fabsim.models.nscc:Nscc"
+
+    kind: Literal["nscc"]
+    target: AutoSpan = like(
+        "6 us",
+        "auto",
+        means="queueing delay that is aimed at",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        absent="0.75 of the base round trip of the longest route",
+        smooth=ALMOST,
+    )
+    largest: Annotated[float, Field(gt=0.0)] = like(
+        "1.5",
+        1.5,
+        means="largest window, and the first one, in bandwidth-delay products",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    proportional: Gain = like(
+        "4",
+        4.0,
+        means="gain of the proportional increase, below the target",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    fair: Gain = like(
+        "5",
+        5.0,
+        means="gain of the fair increase, from the target on while nothing is marked, in packets",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    steady: Gain = like(
+        "0.15",
+        0.15,
+        means="increase once a round trip, whatever the signals, in packets",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    fast: Gain = like(
+        "0.25",
+        0.25,
+        means="fast increase, bytes a byte acknowledged after a window of bytes without queueing",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    gamma: Gain = like(
+        "0.8",
+        0.8,
+        means="strength of the decrease, by how far the smoothed delay is above the target",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    deepest: Share = like(
+        "0.5",
+        0.5,
+        means="smallest factor of one decrease",
+        source="UEC specification 1.0, NSCC; uet-htsim has the same",
+        smooth=ALMOST,
+    )
+    smoothing: Share = like(
+        "0.0125", 0.0125, means="weight of a sample in the smoothed delay", source="uet-htsim", smooth=ALMOST
+    )
+    gate: Gain = like(
+        "0.125",
+        0.125,
+        means="part of the largest window that must have arrived in a period, else quick adapt acts",
+        source="uet-htsim",
+        smooth="jumps",
+    )
+
+
+Transport = Annotated[Window | Ideal | Nscc, Field(discriminator="kind")]

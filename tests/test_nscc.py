@@ -1,0 +1,141 @@
+"""NSCC: each branch of the law, and what it does on one bottleneck."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fabsim.engine.problem import Problem, build
+from fabsim.engine.simulate import simulate
+from fabsim.models.model import Links, Model, Split
+from fabsim.models.nscc import Nscc, nscc
+from fabsim.models.protocol import Feedback, Sender
+from fabsim.models.queue import TrimQueue
+from fabsim.routing import all_paths
+from fabsim.topology import single_switch
+from fabsim.topology.baseline import baseline, default_queues
+from fabsim.workload import incast
+
+RTT, RATE, DT = 12e-6, 50e9, 1e-6
+UNIT = RATE * DT
+LAW = nscc(RTT, RATE, 4086.0)
+A = RATE * RTT / 150e3
+
+
+def told(in_flight: float = 10.0) -> Sender:
+    one = jnp.ones(1)
+    packet = 4150 / UNIT * one
+    return Sender(jnp.asarray(UNIT), jnp.asarray(DT), one, (RTT / DT - 4150 / UNIT) * one, packet, one, in_flight * one)
+
+
+def back(acked: float = 1.0, nacked: float = 0.0, marked: float = 0.0, delay: float = 0.0) -> Feedback:
+    return Feedback(*(jnp.full(1, x) for x in (acked, nacked, marked, delay)))
+
+
+def window_after(feedback: Feedback, **state: float) -> float:
+    """Bytes of the window after one step from a window of 6 units."""
+    start = replace(LAW.init(told()), window=jnp.full(1, 6.0), adapt_in=jnp.full(1, 9.0))
+    start = replace(start, **{name: jnp.full(1, value) for name, value in state.items()})
+    return float(LAW.step(start, feedback, told()).window[0]) * UNIT
+
+
+STEADY = 0.15 * A * 4086 * DT / RTT
+
+
+def test_grows_in_proportion_to_what_is_missing_from_the_target() -> None:
+    target = 0.75 * RTT
+    for delay in (2e-6, 5e-6, 8e-6):
+        gain = 4 * A * (target / 12e-6) * 4086 * (target - delay) / target
+        grown = window_after(back(delay=delay / DT)) - 6 * UNIT
+        assert grown == pytest.approx(gain * UNIT / (6 * UNIT) + STEADY, rel=1e-3)
+
+
+def test_grows_fairly_above_the_target_without_marks() -> None:
+    grown = window_after(back(delay=10.0)) - 6 * UNIT
+    assert grown == pytest.approx(5 * A * 4086 / 6 + STEADY, rel=1e-3)
+
+
+def test_grows_fast_after_a_window_of_no_delay() -> None:
+    grown = window_after(back(delay=0.0), low=7.0) - 6 * UNIT
+    assert grown == pytest.approx(0.25 * A * UNIT + STEADY, rel=1e-3)
+
+
+def test_marks_below_the_target_are_left_to_the_balancer() -> None:
+    assert window_after(back(marked=1.0, delay=5.0), average=20.0) == pytest.approx(6 * UNIT + STEADY, rel=1e-5)
+
+
+def test_cuts_by_the_smoothed_delay_once_a_round_trip_and_by_half_at_most() -> None:
+    marked = back(marked=1.0, delay=12.0)
+    over = (12.0 - 9.0) / 12.0
+    cut = window_after(marked, average=12.0)
+    assert cut == pytest.approx((6 * UNIT + STEADY) * (1 - 0.8 * over), rel=1e-2)
+    assert window_after(marked, average=12.0, since_cut=3.0) == pytest.approx(6 * UNIT + STEADY, rel=1e-5)
+    assert window_after(marked, average=1e3) == pytest.approx((6 * UNIT + STEADY) / 2, rel=1e-3)
+
+
+def test_a_trim_takes_its_packet_and_quick_adapt_takes_what_arrived() -> None:
+    assert window_after(back(acked=0.0, nacked=0.5)) == pytest.approx(5.5 * UNIT, rel=1e-6)
+    late = {"adapt_in": 0.5, "achieved": 0.4}
+    assert window_after(back(acked=0.1, nacked=0.5, delay=10.0), **late) == pytest.approx(0.5 * UNIT, rel=1e-5)
+    much = window_after(back(acked=1.0, nacked=0.5, marked=1.0, delay=5.0), adapt_in=0.5, achieved=2.0)
+    assert much == pytest.approx(5.5 * UNIT + STEADY, rel=1e-5)
+
+
+def test_unmarked_bytes_are_those_of_coalesced_acknowledgements() -> None:
+    random = np.random.default_rng(1)
+    for share in (0.05, 0.3, 0.7):
+        clean = run = unmarked = 0
+        for mark in random.random(200_000) < share:
+            run = 0 if mark else run + 1
+            if run == 4:
+                unmarked, run = unmarked + 4, 0
+        clean = unmarked / 200_000
+        law = replace(LAW, coalesce=jnp.asarray(4 * 4150.0))
+        found = float(law.unmarked(back(acked=2.0, marked=2 * share), told())[0][0]) / 2
+        assert found == pytest.approx(clean, abs=0.01)
+
+
+def made(senders: int) -> tuple[Problem, Model[Nscc]]:
+    fabric = single_switch(senders + 1, rate=RATE, latency=1.5e-6)
+    flows = incast(senders + 1, 1e7, senders=list(range(1, senders + 1)), receiver=0)
+    base = baseline(fabric, 4150, 64)
+    queues = default_queues(fabric, base.bdp, 4150)
+    routes = all_paths(fabric, flows)
+    real = lambda x: jnp.asarray(x, "float32")  # noqa: E731
+    model: Model[Any] = Model(
+        Links(real(fabric.capacity), real(fabric.latency)),
+        TrimQueue(real(queues.buffer), real(queues.ecn_low), real(queues.ecn_high)),
+        nscc(base.rtt, base.rate, 4086.0),
+        Split(real(routes.weight)),
+    )
+    return build(fabric, flows, routes), model
+
+
+def test_holds_the_queue_at_the_target_and_the_port_busy() -> None:
+    problem, model = made(4)
+    trace = simulate(problem, model, steps=700)
+    port = int(problem.at.last[0, 0])
+    queue = np.asarray(trace.frames.queue)[30:, port] / RATE
+    target = float(model.transport.target)
+    assert target * 0.9 < queue.mean() < target * 1.5
+    assert np.asarray(trace.frames.sent)[30:, port].mean() == pytest.approx(10 * float(problem.unit), rel=1e-3)
+    window = np.asarray(trace.state.law.window)
+    assert window == pytest.approx(np.full(4, window[0]), rel=1e-4)
+
+
+def test_sweeps_and_differentiates() -> None:
+    problem, model = made(4)
+
+    def queue(gamma: jax.Array) -> jax.Array:
+        law = replace(model.transport, gamma=gamma)
+        frames = simulate(problem, replace(model, transport=law), steps=200).frames
+        return frames.queue[:, problem.at.last[0, 0]].mean()
+
+    values = jax.vmap(queue)(jnp.asarray([0.4, 0.8, 1.2]))
+    assert (np.diff(np.asarray(values)) <= 0).all()
+    assert np.isfinite(float(jax.grad(queue)(jnp.asarray(0.8))))
