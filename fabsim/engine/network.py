@@ -36,7 +36,7 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
     fabric, egress = read(p.at, jnp.stack(seen, -1))
     wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric)
     wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress)
-    hops, flows, _, lanes = out_f.shape
+    hops, flows, channels, lanes = out_f.shape
     planes = sent.shape[1]
 
     def by_plane(x: Array) -> Array:
@@ -44,14 +44,12 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
         return x.reshape(*x.shape[:-1], planes, lanes // planes).sum(-1)
 
     entering = (s.within.reshape(flows, planes, -1) * sent[:, :, None]).reshape(flows, lanes)
-    enters = jnp.arange(hops + 1)[:, None, None] == p.first
-    down = jnp.zeros_like(out_e).at[:, 0].set(by_plane(jnp.where(enters[hops], entering, 0.0)))
+    entering = jnp.pad(entering[:, None], ((0, 0), (0, channels - 1), (0, 0)))
+    enters = (jnp.arange(hops + 1)[:, None, None] == p.first)[:, :, None]
+    onward, down = out_f, by_plane(jnp.where(enters[hops], entering, 0.0))
     if hops:
         down = down + by_plane(out_f[-1])
-        onward = jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]])
-        onward = onward.at[:, :, 0].add(jnp.where(enters[:hops], entering, 0.0))
-    else:
-        onward = out_f
+        onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
     cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
     return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, cut
 

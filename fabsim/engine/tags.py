@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 
 from fabsim.engine.setup import LATER, Setup
@@ -32,19 +33,30 @@ def close(tags: TagState, landed: Array) -> TagState:
 def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array) -> TagState:
     """Move every tag by one step.
 
-    A tag that gets to a port at t within the step waits for what stood there, and what has joined since, less what
-    has left: q + own + (joined - own) t - C t. What its own flow brings in the step is all ahead of it, since it is the
-    flow's last byte; the rest comes evenly.
-
     Args:
         moving: what arrived at each hop in the step.
         before, joined: [L + 1] queue at the start of the step, and what joined it in the step.
+    """
+    meets = (tags.hop <= s.problem.at.row.shape[0]) & (tags.due < 1.0)
+    later = jnp.maximum(tags.due - 1.0, -LATER)
+    # In most steps no tag is at a port: then nothing has to be looked up.
+    due = jax.lax.cond(
+        meets.any(), lambda: jnp.where(meets, queued(s, tags, moving, before, joined), later), lambda: later
+    )
+    return replace(tags, due=due, hop=tags.hop + meets)
+
+
+def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array) -> Array:
+    """[T, F, K] `due` at the next hop of tags that are at a port in this step.
+
+    A tag that gets to a port at t within the step waits for what stood there, and what has joined since, less what
+    has left: q + own + (joined - own) t - C t. What its own flow brings in the step is all ahead of it, since it is the
+    flow's last byte; the rest comes evenly.
     """
     p = s.problem
     hops, flows, lanes = p.at.row.shape[0], tags.hop.shape[1], tags.hop.shape[2]
     place = jnp.minimum(tags.hop, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
     link = p.route.reshape(-1)[place]
-    meets = (tags.hop <= hops) & (tags.due < 1.0)
     t = jnp.clip(tags.due, 0.0, 1.0)
     stood, joins = jnp.moveaxis((jnp.stack([before, joined], -1) / s.capacity[:, None])[link], -1, 0)
     down = jnp.repeat(moving.egress[:, 0], lanes // p.planes, -1)
@@ -55,8 +67,7 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
     wait = stood + own + (joins - own - (1.0 - TIE)) * t
     wait = jnp.where(wait > -TIE, wait, 0.0)  # a port at its capacity counts as full: see TIE
     last = jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0)
-    due = jnp.where(meets, tags.due + wait + last, jnp.maximum(tags.due - 1.0, -LATER))
-    return replace(tags, due=due, hop=tags.hop + meets)
+    return tags.due + wait + last
 
 
 def at_most(x: Array, bound: Array) -> Array:
