@@ -11,7 +11,7 @@ from fabsim.formats import read_flows
 from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_routes
 from fabsim.routing import Routes
 from fabsim.scenario.files import existing
-from fabsim.scenario.schema import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, Valiant
+from fabsim.scenario.schema import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant
 from fabsim.scenario.traffic_keys import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift
 from fabsim.topology import Fabric
 from fabsim.workload import Flows, Row
@@ -50,7 +50,9 @@ def build_routes(scenario: Scenario, fabric: Fabric, flows: Flows) -> Routes:
     match scenario.routing:
         case Ecmp(polarised=polarised, seed=seed):
             return routing.ecmp(fabric, flows, seed=scenario.seed if seed is None else seed, polarised=polarised)
-        case AllPaths():
+        case SwitchSpray(adaptive=True):
+            return routing.proportional(fabric, flows)
+        case AllPaths() | SwitchSpray():
             return routing.all_paths(fabric, flows)
         case Drawn(entropies=entropies, seed=seed):
             payload = scenario.packet.mtu - scenario.packet.header

@@ -119,7 +119,7 @@ def _derived(scenario: Scenario, net: Network) -> list[Line]:
     ]
     if isinstance(scenario.transport, Window):
         window = scenario.transport.window
-        lines.append(("window", f"{window} = {window.bytes(base.bdp):,.0f} B" if window.relative else str(window)))
+        lines.append(("window", f"{window} = {window.bytes(base.nic_bdp):,.0f} B" if window.relative else str(window)))
     return lines
 
 

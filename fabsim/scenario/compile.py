@@ -66,7 +66,6 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
 
     from fabsim.engine.problem import Packet, build
     from fabsim.models.model import Links, Model, Split
-    from fabsim.models.queue import TrimQueue
 
     if scenario.precision == "float64":
         jax.config.update("jax_enable_x64", True)
@@ -80,7 +79,7 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
 
     model = Model(
         links=Links(real(net.fabric.capacity), real(net.fabric.latency)),
-        queue=TrimQueue(real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)),
+        queue=_ports(scenario, net, real),
         transport=_transport(scenario, net.baseline, real),
         split=Split(real(net.routes.weight)),
     )
@@ -129,6 +128,18 @@ def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     return queues
 
 
+def _ports(scenario: Scenario, net: Network, real: Any) -> Any:
+    """The queues of the ports, which feel packets where the routing makes these come at random."""
+    from fabsim.models.granular import GranularQueue
+    from fabsim.models.queue import TrimQueue
+
+    sizes = real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)
+    wanted = scenario.queue.granular
+    if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
+        return GranularQueue(*sizes, real(np.full(net.fabric.links, scenario.packet.mtu)))
+    return TrimQueue(*sizes)
+
+
 def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
     """The transport's law with its parameters in SI units."""
     from fabsim.models.ideal import Ideal as IdealLaw
@@ -137,14 +148,14 @@ def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
 
     match scenario.transport:
         case Window(window=window):
-            return WindowLaw(real(window.bytes(base.bdp)))
+            return WindowLaw(real(window.bytes(base.nic_bdp)))
         case Ideal(share=share):
             return IdealLaw(real(share))
         case Nscc(target=target) as law:
             gains = law.model_dump(exclude={"kind", "target"})
             changes = gains if target == "auto" else gains | {"target": float(target)}
             payload = scenario.packet.mtu - scenario.packet.header
-            return nscc(base.rtt, base.rate, payload, scenario.precision, **changes)
+            return nscc(base.rtt, base.nic, payload, scenario.precision, **changes)
 
 
 @contextmanager

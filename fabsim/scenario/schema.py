@@ -75,6 +75,19 @@ class Drawn(Section):
     seed: Seed | None = like("1", None, means="seed of the draw", absent="the scenario's seed")
 
 
+class SwitchSpray(Section):
+    """Every switch spreads packets over its next hops by itself, in turn or by the shortest queue. Its packets come
+    to the next switch at random (see `queue.granular`)."""
+
+    kind: Literal["switch_spray"]
+    adaptive: bool = like(
+        "false",
+        True,
+        means="by the shortest queue: paths are filled as fast as they empty; false: in turn, evenly",
+        source="ours: what switches with adaptive routing do; held against uet-htsim's",
+    )
+
+
 class Explicit(Section):
     """Given paths: a CSV with the columns flow_id,src,dst,links (flows count from 1; links as "leaf0->spine3|...")."""
 
@@ -123,7 +136,9 @@ Fabric = Annotated[
     | HtsimTopology,
     Field(discriminator="kind"),
 ]
-Routing = Annotated[Ecmp | AllPaths | Drawn | Valiant | Explicit | GivenSplit, Field(discriminator="kind")]
+Routing = Annotated[
+    Ecmp | AllPaths | Drawn | SwitchSpray | Valiant | Explicit | GivenSplit, Field(discriminator="kind")
+]
 
 
 class Sweep(Section):

@@ -41,6 +41,13 @@ class Trim(Section):
         absent="0.8 of the buffer",
         smooth=ALMOST,
     )
+    granular: bool | Literal["auto"] = like(
+        "true",
+        "auto",
+        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1)",
+        source="Pollaczek-Khinchine; held against uet-htsim's switch round robin and switch adaptive",
+        absent="true for routing: {kind: switch_spray}, else false: other sprays go through their paths in rounds",
+    )
 
 
 class Window(Section):

@@ -12,7 +12,7 @@ from fabsim.engine.problem import Packet
 from fabsim.errors import InputError
 from fabsim.formats.htsim import degrade_failed, read_matrix, read_path_routes, read_split_routes, read_topology
 from fabsim.formats.htsim.matrix import Matrix
-from fabsim.routing import Routes, all_paths, drawn
+from fabsim.routing import Routes, all_paths, drawn, proportional
 from fabsim.topology import Fabric
 from fabsim.validation.measured import Measured, read_measured
 from fabsim.validation.options import Options
@@ -20,6 +20,9 @@ from fabsim.workload import Flows
 
 SEEDS = (1, 2, 3, 4, 5)
 """Seeds of drawn sprays, fixed in advance; figures are medians over them."""
+
+HASHED, AT_SWITCHES = ("ecmp", "oblivious"), ("ecmp_rr", "ecmp_ar")
+"""Balancers that choose paths by a hash; those by which each switch spreads packets, in turn or by its queues."""
 
 FAR = 20e-6
 """Seconds of one link (4 km) from which on its delay line matters."""
@@ -87,7 +90,9 @@ class Case:
         """("paths", one measured routing) or ("drawn", one for each seed, or the even spray alone)."""
         if self.given is not None:
             return "paths", [self.given]
-        if self.options.balancer not in ("oblivious", "ecmp"):
+        if self.options.balancer == "ecmp_ar":  # the shortest queue: paths are filled as fast as they empty
+            return "drawn", [proportional(self.fabric, self.flows)]
+        if self.options.balancer not in HASHED:
             return "drawn", [all_paths(self.fabric, self.flows)]
         packets = self.packet.count(self.flows.size)
         spray = partial(drawn, self.fabric, self.flows, entropies=self.options.entropies, packets=packets)
@@ -101,7 +106,7 @@ class Case:
         if options.unknown:
             return f"option -{options.unknown} is not modelled yet"
         lone = self.matrix.flows.count == 1
-        if control != "const" and not (lone and control == "nscc"):
+        if control not in ("const", "nscc"):
             return f"transport {control} is not modelled yet"
         links = float(self.fabric.capacity[self.fabric.src < self.fabric.hosts].max()) * 8e-6
         nic = options.real("linkspeed", links)
@@ -109,7 +114,7 @@ class Case:
             return f"NICs of {nic:g} Mbps at links of {links:g} Mbps are not modelled yet"
         if not lone and self.fabric.latency.max() > FAR:
             return "delay lines of long links are not modelled yet"
-        if self.given is None and options.balancer not in ("ecmp", "oblivious") and not self._even(lone):
+        if self.given is None and options.balancer not in (*HASHED, *AT_SWITCHES) and not self._even(lone):
             return f"balancer {options.balancer} is not modelled yet"
         unfinished = int(np.isnan(self.measured.finish).sum())
         return f"{unfinished} flows did not finish in the packet simulator" if unfinished else ""
@@ -121,8 +126,10 @@ class Case:
     def remark(self) -> str:
         """What a reader of the row should know."""
         if self.matrix.flows.count == 1:
-            return "a lone flow never leaves its first window of 1.5 BDP"
-        if self.given is None and self.options.balancer not in ("ecmp", "oblivious"):
+            return "a lone flow"
+        if self.options.balancer in AT_SWITCHES:
+            return "split at the switches, over ports that feel packets; resonance between switches is not modelled"
+        if self.given is None and self.options.balancer not in HASHED:
             return f"even split in place of {self.options.balancer}: the last hop binds"
         return ""
 

@@ -12,13 +12,13 @@ T = TypeVar("T", int, float)
 
 READ = {
     "mtu", "trimsize", "q", "cwnd", "linkspeed", "paths", "failed", "strat", "load_balancing_algo",
+    "ecn", "target_q_delay", "qa_gate",
     "sender_cc_algo", "sender_cc_only", "sender_cc", "receiver_cc_only", "receiver_cc",
 }  # fmt: skip
 WITHOUT_EFFECT = {
     "end", "seed", "topo", "tm", "tiers", "nodes", "o", "log", "logtime", "logtime_us", "debug",
-    "ecn", "target_q_delay", "qa_gate",
 }  # fmt: skip
-"""What is written, or how a reacting transport reacts: neither a constant window nor a lone flow feels it."""
+"""What is written, and how long is waited."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,12 @@ class Options:
             else:
                 words.append(word)
         options = cls(values, place)
-        _ = options.mtu, options.entropies, [options.real(name, 1) for name in ("trimsize", "q", "cwnd", "linkspeed")]
+        _ = (
+            options.mtu,
+            options.ecn,
+            options.entropies,
+            [options.real(name, 1) for name in ("trimsize", "q", "cwnd", "linkspeed", "target_q_delay")],
+        )
         return options
 
     def real(self, name: str, default: float) -> float:
@@ -100,6 +105,20 @@ class Options:
         if strategy != "ecmp_host":
             return strategy
         return "ecmp" if self.entropies == 1 else self.word("load_balancing_algo", "mixed")
+
+    @property
+    def ecn(self) -> tuple[float, float] | None:
+        """Marking thresholds in packets, where they are given."""
+        words = self.values.get("ecn")
+        if words is None:
+            return None
+        try:
+            low, high = (float(word) for word in words)
+        except ValueError:
+            raise InputError(f"{self.place}: args: -ecn: two numbers must follow, {' '.join(words)!r} given") from None
+        if not 0 <= low <= high:
+            raise InputError(f"{self.place}: args: -ecn: {low:g} {high:g} given, must be 0 or more and in order")
+        return low, high
 
     @property
     def entropies(self) -> int:
