@@ -73,10 +73,27 @@ def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision
     return validated(override(source, values, places))
 
 
+def keep_compiled_programs() -> None:
+    """Let JAX keep compiled programs for the next call, per user and version, unless it has been told where already."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "fabsim" / f"jax-{jax.__version__}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a home that cannot be written to: every call compiles
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+
+
 def use_device(kind: str | None) -> None:
     """Make JAX compute there. Raises InputError where there is no such device."""
     import jax
 
+    keep_compiled_programs()
     if kind is None:
         return
     try:

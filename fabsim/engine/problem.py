@@ -16,6 +16,12 @@ from fabsim.typing import Array, Float, Int
 from fabsim.workload.flows import Flows
 from fabsim_kernels.load import Incidence, incidence
 
+RING = 8
+"""Steps of feedback are remembered in multiples of this, so that a slightly longer wire is no other program."""
+
+STEP = 1e-6
+"""Seconds of a step, where the fabric allows it and nothing else is asked for."""
+
 STATIC = {"static": True}
 """Marks a field that chooses the compiled program."""
 
@@ -121,12 +127,12 @@ def by_plane(routes: Routes) -> tuple[Int, Int]:
     raise AssertionError("one lane each is a group")
 
 
-def choose_dt(latency: Float, hops: Int, flows: Flows, packet: Packet, rate: float) -> float:
-    """The step: 1 us, or less where a path is short, so that the pipeline of one step a link is never slower than the
-    path and a completion is always known a step ahead; and no coarser than a grain of a coupled flow."""
+def longest_dt(latency: Float, hops: Int, flows: Flows, packet: Packet, rate: float) -> float:
+    """The longest step (s) at which the pipeline of one step a link is no slower than any path, so that a completion is
+    always known a step ahead, and which is no coarser than a grain of a coupled flow."""
     grains = flows.grain[(flows.leader >= 0) & (flows.grain > 0)]
     finest = packet.wire(grains).min() / rate if len(grains) else math.inf
-    return float(min(1e-6, (latency / hops).min(), finest))
+    return float(min((latency / hops).min(), finest))
 
 
 def build(
@@ -148,8 +154,8 @@ def build(
     latency, back, hops = path_latency(fabric, routes, packet, flows)
     nic, last = by_plane(routes)
     rate = float(fabric.capacity[nic].max())
-    longest = choose_dt(latency, hops, flows, packet, rate)
-    dt = longest if dt is None else dt
+    longest = longest_dt(latency, hops, flows, packet, rate)
+    dt = min(STEP, longest) if dt is None else dt
     if dt > longest * (1 + 1e-9):
         raise InputError(
             f"dt: {dt * 1e6:g} us is longer than this fabric allows; {longest * 1e6:g} us or less would do"
@@ -163,10 +169,10 @@ def build(
     delay = (latency - (hops - 1) * dt + back).max() / dt
     real = lambda x: jnp.asarray(np.asarray(x), dtype)  # noqa: E731
     whole = lambda x: jnp.asarray(np.asarray(x), "int32")  # noqa: E731
-    at = incidence(path, last, share_rows, dtype)
+    at = incidence(path, last, fabric.links, share_rows, dtype)
     return Problem(
         links=fabric.links,
-        ring=max(math.ceil(delay) + 2, ring or 0),
+        ring=max(-(-(math.ceil(delay) + 2) // RING) * RING, ring or 0),
         slots=message_slots(fabric, flows, packet, latency, rate),
         triggers=int(max(flows.trigger.max(initial=-1), flows.fires.max(initial=-1))) + 1,
         planes=nic.shape[1],

@@ -40,12 +40,22 @@ class Incidence:
 
 
 def incidence(
-    path: NDArray[np.integer], last: NDArray[np.integer], share_rows: bool = True, dtype: str = "float32"
+    path: NDArray[np.integer],
+    last: NDArray[np.integer],
+    none: int,
+    share_rows: bool = True,
+    dtype: str = "float32",
 ) -> Incidence:
-    """Build the two stages from path [H, F, K] and last [F, P]; `share_rows=False` gives the plain element table."""
+    """Build the two stages from path [H, F, K] and last [F, P].
+
+    `none` is the number that stands for "no link"; `share_rows=False` gives the plain element table.
+    """
     hops, flows, lanes = path.shape
     flat = np.ascontiguousarray(path.reshape(hops * flows, lanes)).astype(np.int32)
     links, row = np.unique(flat, axis=0, return_inverse=True) if share_rows else (flat, np.arange(len(flat)))
+    # Filled up with "no link" to few different lengths: another draw of paths should not be another program.
+    step = 2 ** max(len(links).bit_length() - 3, 0)
+    links = np.pad(links, [(0, -len(links) % step), (0, 0)], constant_values=none)
     return Incidence(
         row=np.asarray(row, np.int32).reshape(hops, flows),  # type: ignore[arg-type]
         links=links.reshape(-1, lanes),  # type: ignore[arg-type]
