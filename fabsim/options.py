@@ -77,7 +77,7 @@ def keep_compiled_programs() -> None:
     """Let JAX keep compiled programs for the next call, per user and version, unless it has been told where already."""
     import jax
 
-    if jax.config.jax_compilation_cache_dir is not None:
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "fabsim" / f"jax-{jax.__version__}"

@@ -117,7 +117,7 @@ def test_latencies_must_fit_the_problem() -> None:
     with pytest.raises(Stopped, match=r"shorter than one step a link; build the problem with a smaller dt"):
         run(problem, shorter, progress=False)
     assert int(simulate(problem, shorter, steps=400, every=10).flags) == STEP_LONG
-    with pytest.raises(InputError, match=r"dt: 2 us is longer than this fabric allows; 1 us or less would do"):
+    with pytest.raises(InputError, match=r"dt: 2 us is longer than this fabric allows; 1.0415 us or less would do"):
         made(dt=2e-6)
 
 
