@@ -67,32 +67,26 @@ def empty_frame(s: Setup) -> Frame:
     return Frame(link, link, link, link, link, flow)
 
 
-def with_ports(s: Setup, frame: Frame, injected: Array) -> Frame:
-    """The frame with what the senders' ports sent, which have no queue and so no signal. injected: [F, P]."""
-    return dataclasses.replace(frame, sent=frame.sent.at[s.problem.port_link].add(injected))
-
-
 def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
-    """`every` steps, and what was seen in them, in units."""
+    """`every` steps, and what was seen in them, in units.
 
-    def body(carry: tuple[State, Frame, Array], _: None) -> tuple[tuple[State, Frame, Array], None]:
-        state, frame, injected = carry
+    The senders' ports have no queue, and so no signal: what they sent is added at the end.
+    """
+
+    def body(carry: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], None]:
+        state, sums, peak, again, injected = carry
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
-        frame = Frame(
-            sent=frame.sent + sent,
-            queue=frame.queue + queue / every,
-            peak=jnp.maximum(frame.peak, queue),
-            marked=frame.marked + sent * seen.signal.mark[:-1],
-            dropped=frame.dropped + seen.signal.drop[:-1],
-            again=frame.again + seen.again,
-        )
-        return (state, frame, injected + seen.injected), None
+        # One wide sum: the cost of a step is in the number of its operations.
+        sums = sums + jnp.stack([sent, queue / every, sent * seen.signal.mark[:-1], seen.signal.drop[:-1]])
+        return (state, sums, jnp.maximum(peak, queue), again + seen.again, injected + seen.injected), None
 
-    begin = (state, empty_frame(s), jnp.zeros_like(s.rate))
-    (state, frame, injected), _ = jax.lax.scan(body, begin, None, length=every)
-    frame = with_ports(s, frame, injected)
-    finite = jnp.isfinite(frame.queue).all() & jnp.isfinite(state.flow.credit).all()
+    zero = empty_frame(s)
+    begin = (state, jnp.stack([zero.sent] * 4), zero.peak, zero.again, jnp.zeros_like(s.rate))
+    (state, sums, peak, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
+    sent = sums[0].at[s.problem.port_link].add(injected)
+    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again)
+    finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
 
 

@@ -20,7 +20,7 @@ from fabsim.models.window import Window
 from fabsim.results import duration
 from fabsim.routing import Routes
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
-from fabsim.typing import Float
+from fabsim.typing import Bool, Float
 from fabsim.validation.case import AT_SWITCHES, Case
 
 WINDOW = 1.5
@@ -127,10 +127,28 @@ def remarks(case: Case, runs: list[Fluid], failed: bool) -> list[str]:
     """What a reader of the row should know."""
     said = ["failed: no better than the median for all"] if failed else []
     said += [case.remark()] if case.remark() else []
+    near = same_leaf(case)
+    if len(set(case.flows.dst)) == 1 and 0 < near.sum() < len(near):
+        took, packets = np.median(np.stack([one.took for one in runs]), 0), case.measured.duration * 1e6
+        parts = ((f"{of.sum()} {name}", took[of].mean(), packets[of].mean()) for name, of in groups(near))
+        said.append("; ".join(f"{name}: mean {ours:.1f} us, packets {theirs:.1f}" for name, ours, theirs in parts))
     if len(set(case.measured.start)) > 1:
         last, packets = np.median([one.last for one in runs]), case.measured.finish.max() * 1e6
         said.append(f"starts differ: last byte of all at {last:.2f} us, packets {packets:.2f}")
     return said
+
+
+def same_leaf(case: Case) -> Bool:
+    """[F] whether a flow stays below one leaf."""
+    up = np.flatnonzero(case.fabric.src < case.fabric.hosts)
+    leaf = np.zeros(case.fabric.hosts, int)
+    leaf[case.fabric.src[up]] = case.fabric.dst[up]
+    return leaf[case.flows.src] == leaf[case.flows.dst]
+
+
+def groups(near: Bool) -> tuple[tuple[str, Bool], tuple[str, Bool]]:
+    """Senders below the receiver's own leaf, and the others."""
+    return ("below the receiver's leaf", near), ("remote", ~near)
 
 
 def fluid(case: Case, routes: Routes) -> Fluid:
