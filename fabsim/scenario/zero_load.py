@@ -17,9 +17,9 @@ def zero_load(scenario: Scenario, net: Network) -> Float:
     """[F] s: each flow alone in the empty fabric, on the routes it has, from its start to its last byte's arrival.
 
     Bytes on the wire at the rate of the narrowest link for the share that it gets, then the propagation and one packet
-    of store and forward at each link but the first, along the fastest path in use.
+    of store and forward at each link but the slowest, along the fastest path in use.
     """
-    packet, path, weight = scenario.packet, net.routes.path, net.routes.weight
+    packet, path, weight = scenario.packet, net.routes.path, over_ports(net)
     wire = net.flows.size + packet.header * np.ceil(net.flows.size / (packet.mtu - packet.header))
     on_link = path >= 0
     flow = np.broadcast_to(np.arange(net.flows.count)[:, None, None], path.shape)[on_link]
@@ -32,7 +32,20 @@ def zero_load(scenario: Scenario, net: Network) -> Float:
     capacity = net.fabric.capacity[at]
     np.maximum.at(seconds_per_byte, owner, np.divide(load, capacity, out=np.zeros_like(load), where=load > 0))
     slowness = np.where(on_link, 1.0 / np.maximum(net.fabric.capacity[path], 1e-300), 0.0)
-    first = np.take_along_axis(slowness, on_link.argmax(axis=2)[:, :, None], axis=2)[:, :, 0]
-    forward = np.minimum(packet.mtu, wire)[:, None] * (slowness.sum(axis=2) - first)
+    forward = np.minimum(packet.mtu, wire)[:, None] * (slowness.sum(axis=2) - slowness.max(axis=2))
     latency = np.where(on_link, net.fabric.latency[path], 0.0).sum(axis=2) + forward
     return wire * seconds_per_byte + np.where(weight > 0, latency, np.inf).min(axis=1)
+
+
+def over_ports(net: Network) -> Float:
+    """[F, K] shares of a flow that has its NIC for itself: all ports in use are full, and in each the split holds."""
+    path, weight, fabric = net.routes.path, net.routes.weight, net.fabric
+    first = (path >= 0).argmax(axis=2)[:, :, None]
+    nic = np.take_along_axis(path, first, axis=2)[:, :, 0].astype(np.int64)
+    ports, row = np.unique(np.arange(len(nic))[:, None] * fabric.links + nic, return_inverse=True)
+    row = row.reshape(nic.shape)
+    used = np.bincount(row.reshape(-1), weight.reshape(-1))
+    owner, link = np.divmod(ports, fabric.links)
+    rate = np.where(used > 0, fabric.capacity[link], 0.0)
+    part = rate / np.bincount(owner, rate)[owner]
+    return weight * np.divide(part, used, out=np.zeros_like(used), where=used > 0)[row]
