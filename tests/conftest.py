@@ -10,9 +10,9 @@ from typing import Any
 # Nearly all of the time of the tests is compilation, and this takes a quarter off it. Read when JAX is first imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import jax
+import numpy as np
+import pytest
 
 
 def cache_folder() -> Path:
