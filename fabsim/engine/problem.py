@@ -14,6 +14,7 @@ from fabsim.routing.routes import Routes
 from fabsim.topology.graph import Fabric
 from fabsim.typing import Array, Float, Int
 from fabsim.workload.flows import Flows
+from fabsim.workload.packet import PACKET, Packet
 from fabsim_kernels.load import Incidence, incidence
 
 RING = 8
@@ -24,24 +25,6 @@ STEP = 1e-6
 
 STATIC = {"static": True}
 """Marks a field that chooses the compiled program."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Packet:
-    """Sizes on the wire, in bytes. A full data packet is `mtu` long, `header` of it is not payload, and a trimmed
-    packet or an acknowledgement is `trim` long. Defaults: the UEC reference packet simulator (uet-htsim)."""
-
-    mtu: float = 4150.0
-    header: float = 64.0
-    trim: float = 64.0
-
-    def count(self, payload: Float) -> Int:
-        """Packets of a message of `payload` bytes."""
-        return np.ceil(payload / (self.mtu - self.header)).astype(np.int64)
-
-    def wire(self, payload: Float) -> Float:
-        """Bytes on the wire of a message of `payload` bytes: a header for each packet."""
-        return payload + self.header * self.count(payload)
 
 
 @jax.tree_util.register_dataclass
@@ -140,7 +123,7 @@ def build(
     flows: Flows,
     routes: Routes,
     *,
-    packet: Packet = Packet(),
+    packet: Packet = PACKET,
     dt: float | None = None,
     dtype: str = "float32",
     share_rows: bool = True,
@@ -177,7 +160,7 @@ def build(
         triggers=int(max(flows.trigger.max(initial=-1), flows.fires.max(initial=-1))) + 1,
         planes=nic.shape[1],
         coupled=bool((flows.leader >= 0).any()),
-        at=jax.tree.map(jnp.asarray, at),
+        at=at,
         first=whole(first),
         same=whole(same_link(path)),
         route=whole(np.concatenate([path, routes.path[None, :, :, -1]])),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fabsim import routing, workload
 from fabsim.formats import read_flows
 from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_routes
@@ -55,8 +53,7 @@ def build_routes(scenario: Scenario, fabric: Fabric, flows: Flows) -> Routes:
         case AllPaths() | SwitchSpray():
             return routing.all_paths(fabric, flows)
         case Drawn(entropies=entropies, seed=seed):
-            payload = scenario.packet.mtu - scenario.packet.header
-            packets = np.ceil(flows.size / payload).astype(np.int64)
+            packets = scenario.packet.sizes.count(flows.size)
             own = scenario.seed if seed is None else seed
             return routing.drawn(fabric, flows, entropies=entropies, seed=own, packets=packets)
         case Valiant(groups=groups, minimal=minimal, seed=seed):

@@ -91,8 +91,8 @@ def _busiest(scenario: Scenario, net: Network) -> str:
 
 def ideal_seconds(scenario: Scenario, net: Network) -> np.ndarray:
     """[L] s that each link needs for all that crosses it, at line rate."""
-    packet, flows, routes = scenario.packet, net.flows, net.routes
-    wire = flows.size + packet.header * np.ceil(flows.size / (packet.mtu - packet.header))
+    flows, routes = net.flows, net.routes
+    wire = scenario.packet.sizes.wire(flows.size)
     share = np.broadcast_to((wire[:, None] * routes.weight)[:, :, None], routes.path.shape)
     used = routes.path >= 0
     load = np.bincount(routes.path[used], weights=share[used], minlength=net.fabric.links)

@@ -64,15 +64,16 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     import jax
     import jax.numpy as jnp
 
-    from fabsim.engine.problem import Packet, build
+    from fabsim.engine.problem import build
     from fabsim.models.model import Links, Model, Split
 
     if scenario.precision == "float64":
         jax.config.update("jax_enable_x64", True)
-    packet = Packet(scenario.packet.mtu, scenario.packet.header, scenario.packet.trim)
     dt = None if scenario.dt == "auto" else float(scenario.dt)
     with _at(scenario, ("dt",)):
-        problem = build(net.fabric, net.flows, net.routes, packet=packet, dt=dt, dtype=scenario.precision)
+        problem = build(
+            net.fabric, net.flows, net.routes, packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision
+        )
 
     def real(values: Any) -> jax.Array:
         return jnp.asarray(np.asarray(values), scenario.precision)

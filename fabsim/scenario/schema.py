@@ -29,6 +29,7 @@ from fabsim.scenario.fields import (
 from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.traffic_keys import Traffic
 from fabsim.scenario.transport_keys import Transport, Trim, Window
+from fabsim.workload.packet import Packet
 
 
 class PacketSection(Section):
@@ -41,6 +42,11 @@ class PacketSection(Section):
     trim: Size = like(
         "64 B", 64.0, means="bytes of a trimmed packet and of an acknowledgement", source="uet-htsim", smooth=ALMOST
     )
+
+    @property
+    def sizes(self) -> Packet:
+        """The same, as the rooms below take it."""
+        return Packet(self.mtu, self.header, self.trim)
 
 
 class Ecmp(Section):

@@ -19,8 +19,8 @@ def zero_load(scenario: Scenario, net: Network) -> Float:
     Bytes on the wire at the rate of the narrowest link for the share that it gets, then the propagation and one packet
     of store and forward at each link but the slowest, along the fastest path in use.
     """
-    packet, path, weight = scenario.packet, net.routes.path, over_ports(net)
-    wire = net.flows.size + packet.header * np.ceil(net.flows.size / (packet.mtu - packet.header))
+    packet, path, weight = scenario.packet.sizes, net.routes.path, over_ports(net)
+    wire = packet.wire(net.flows.size)
     on_link = path >= 0
     flow = np.broadcast_to(np.arange(net.flows.count)[:, None, None], path.shape)[on_link]
     link = path[on_link]

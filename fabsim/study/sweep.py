@@ -13,6 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.engine.problem import Problem
+from fabsim.engine.run import CHUNK
 from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import begin, chunk, empty_frame, finish
 from fabsim.engine.state import State
@@ -20,9 +21,6 @@ from fabsim.errors import Stopped
 from fabsim.models.model import Model
 from fabsim.study.batch import shape_of, stack, widen
 from fabsim.typing import Array, Float, Int
-
-CHUNK = 200
-"""Steps between two looks of the host."""
 
 METRICS = {
     "completion_min": ("s", "earliest completion, from its flow's start"),

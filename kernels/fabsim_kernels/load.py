@@ -57,11 +57,11 @@ def incidence(
     step = 2 ** max(len(links).bit_length() - 3, 0)
     links = np.pad(links, [(0, -len(links) % step), (0, 0)], constant_values=none)
     return Incidence(
-        row=np.asarray(row, np.int32).reshape(hops, flows),  # type: ignore[arg-type]
-        links=links.reshape(-1, lanes),  # type: ignore[arg-type]
-        many=np.ones((links.size // lanes, lanes), dtype),  # type: ignore[arg-type]
-        last=np.asarray(last, np.int32),  # type: ignore[arg-type]
-        last_many=np.ones(last.shape, dtype),  # type: ignore[arg-type]
+        row=jnp.asarray(np.asarray(row, np.int32).reshape(hops, flows)),
+        links=jnp.asarray(links.reshape(-1, lanes)),
+        many=jnp.asarray(np.ones((links.size // lanes, lanes), dtype)),
+        last=jnp.asarray(np.asarray(last, np.int32)),
+        last_many=jnp.asarray(np.ones(last.shape, dtype)),
     )
 
 
