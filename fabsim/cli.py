@@ -12,9 +12,10 @@ from typing import Any
 
 import click
 
+from fabsim.commands.language import SCHEMA, explain, new, print_schema
+from fabsim.commands.sweep import sweep
 from fabsim.errors import InputError, Stopped
 from fabsim.guard import guarded
-from fabsim.language import SCHEMA, explain, new, print_schema
 from fabsim.options import device_option, load_scenario, picture_place, scenario_options, use_device
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -202,31 +203,7 @@ def export(result: str, table: Any, as_json: bool, out: str | None, force: bool)
     click.echo(f"written: {out}")
 
 
-@cli.command()
-@scenario_options
-@click.option("--out", metavar="S.h5", help="Write all metrics to one file, which xarray reads as a Dataset.")
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-def sweep(out: str | None, force: bool, quiet: bool, **given: Any) -> None:
-    """Run every combination of the values in the `sweep` section, as one program.
-
-    \b
-    Examples:
-      fabsim sweep configs/sweeps/first.yaml --out sweep.h5
-      fabsim sweep configs/sweeps/first.yaml --set sweep.seeds=8
-    """
-    scenario = _scenario(given)
-    from fabsim import store
-    from fabsim.scenario.sweep import as_text
-    from fabsim.scenario.sweep import sweep as run_sweep
-
-    if out is not None:
-        store.check_target(out, force)
-    found = run_sweep(scenario, progress=not quiet)
-    click.echo(as_text(found))
-    if out is not None:
-        found.write(out, force)
-        click.echo(f"result: {out}")
+cli.add_command(sweep)
 
 
 @cli.command()

@@ -89,11 +89,13 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
-def use_device(kind: str | None) -> None:
-    """Make JAX compute there. Raises InputError where there is no such device."""
+def use_device(kind: str | None, devices: int | None = None) -> None:
+    """Make JAX compute there; a CPU as so many devices. Raises InputError where there is no such device."""
     import jax
 
     keep_compiled_programs()
+    if devices is not None and kind in (None, "cpu"):
+        jax.config.update("jax_num_cpu_devices", devices)
     if kind is None:
         return
     try:

@@ -109,8 +109,8 @@ def test_seeds_is_a_whole_number(small: str, wrong: str, capsys: pytest.CaptureF
 
 def test_a_sweep_takes_the_seeds_of_the_scenario(small: str) -> None:
     grid = {"sweep": {"grid": {"transport.window": ["1 BDP"]}}}
-    assert fabsim.sweep(fabsim.load(small, grid), progress=False).axes["seed"].tolist() == [5, 6, 7]
-    assert "seed" not in fabsim.sweep(fabsim.load(small, grid, sweep__seeds=1), progress=False).axes
+    assert fabsim.sweep(fabsim.load(small, grid), progress=False).seed.values.tolist() == [5, 6, 7]
+    assert "seed" not in fabsim.sweep(fabsim.load(small, grid, sweep__seeds=1), progress=False).dims
 
 
 def sentences(small: str, **changes: Any) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.typing import Array
@@ -227,4 +228,4 @@ def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32"
         "proportional": 4.0, "fair": 5.0, "steady": 0.15, "fast": 0.25, "gamma": 0.8, "deepest": 0.5,
         "smoothing": 0.0125, "gate": 0.125, "coalesce": 16384.0,
     } | changes  # fmt: skip
-    return Nscc(**{name: jnp.asarray(value, dtype) for name, value in values.items()})
+    return Nscc(**{name: cast(Array, np.asarray(value, dtype)) for name, value in values.items()})

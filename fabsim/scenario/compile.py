@@ -22,21 +22,26 @@ from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
+from fabsim.typing import Int
 from fabsim.units import Amount, show_size
 from fabsim.workload import Flows, check, merge
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
-    from fabsim.models.model import Model
+    from fabsim.models.model import Links, Model, Split
     from fabsim.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True)
 class Network:
-    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way."""
+    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way.
+
+    `entry` [F] is the entry of `traffic` that each flow comes from.
+    """
 
     fabric: Fabric
     flows: Flows
+    entry: Int
     routes: Routes
     baseline: Baseline
     queues: Queues
@@ -45,13 +50,13 @@ class Network:
 def network(scenario: Scenario) -> Network:
     """Fabric, flows, routes and derived figures. Raises InputError with the place of each fault."""
     fabric = _fabric(scenario)
-    flows = _flows(scenario, fabric)
+    flows, entry = _flows(scenario, fabric)
     with _at(scenario, ("routing",)):
         width = 8 if scenario.precision == "float64" else 4
         refuse_too_large(fabric, flows, scenario.routing.kind in ("ecmp", "explicit"), width)
         routes = build_routes(scenario, fabric, flows)
     base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
-    return Network(fabric, flows, routes, base, _queues(scenario, fabric, base))
+    return Network(fabric, flows, entry, routes, base, queues_of(scenario, fabric, base))
 
 
 def compile_scenario(scenario: Scenario) -> tuple[Problem, Model[Any]]:
@@ -64,37 +69,51 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     import jax
     import jax.numpy as jnp
 
+    return problem_of(scenario, net), jax.tree.map(jnp.asarray, model_of(scenario, net, *fixed_of(scenario, net)))
+
+
+def problem_of(scenario: Scenario, net: Network) -> Problem:
+    """The problem of a network: all but the parameters."""
+    import jax
+
     from fabsim.engine.problem import build
-    from fabsim.models.model import Links, Model, Split
 
     if scenario.precision == "float64":
         jax.config.update("jax_enable_x64", True)
     dt = None if scenario.dt == "auto" else float(scenario.dt)
     with _at(scenario, ("dt",)):
-        problem = build(
-            net.fabric, net.flows, net.routes, packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision
-        )
+        return build(net.fabric, net.flows, net.routes, packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision)
 
-    def real(values: Any) -> jax.Array:
-        return jnp.asarray(np.asarray(values), scenario.precision)
 
-    model = Model(
-        links=Links(real(net.fabric.capacity), real(net.fabric.latency)),
-        queue=_ports(scenario, net, real),
-        transport=_transport(scenario, net.baseline, real),
-        split=Split(real(net.routes.weight)),
-    )
-    return problem, model
+def fixed_of(scenario: Scenario, net: Network) -> tuple[Links, Split]:
+    """The parameters that follow from the network alone, as numpy arrays."""
+    from fabsim.models.model import Links, Split
+
+    def real(values: Any) -> Any:
+        return np.asarray(values, scenario.precision)
+
+    return Links(real(net.fabric.capacity), real(net.fabric.latency)), Split(real(net.routes.weight))
+
+
+def model_of(scenario: Scenario, net: Network, links: Links, split: Split) -> Model[Any]:
+    """All parameters, as numpy arrays: a sweep makes thousands of them."""
+    from fabsim.models.model import Model
+
+    def real(values: Any) -> Any:
+        return np.asarray(values, scenario.precision)
+
+    return Model(links, _ports(scenario, net, real), _transport(scenario, net.baseline, real), split)
 
 
 def _fabric(scenario: Scenario) -> Fabric:
     with _at(scenario, ("fabric",)):
         fabric = build_fabric(scenario)
     with _at(scenario, ("fabric", "degraded")):
-        return degrade(fabric, [Change(**vars(change)) for change in scenario.fabric.degraded])
+        return degrade(fabric, [Change(**vars(change)) for change in scenario.fabric.degraded], scenario.seed)
 
 
-def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
+def _flows(scenario: Scenario, fabric: Fabric) -> tuple[Flows, Int]:
+    """All flows, and the entry that each comes from."""
     faults = traffic_faults(scenario, fabric.hosts)
     if faults:
         raise InputError([scenario.source.sentence(path, text) for path, text in faults])
@@ -108,10 +127,10 @@ def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
         flows = check(merge(parts), fabric.hosts)
     if not flows.count:
         raise InputError(scenario.source.sentence(("traffic",), "there is no flow; a run needs at least one"))
-    return flows
+    return flows, np.repeat(np.arange(len(parts)), [part.count for part in parts])
 
 
-def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
+def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     """Buffers and thresholds per link; a threshold above the other one is refused."""
 
     def given(amount: Amount | str) -> float | None:

@@ -29,6 +29,12 @@ class Degraded(Section):
     buffer: Length | None = like(
         "200 kB", None, means="another size of its output queue", absent="as `queue` says", smooth=ALMOST
     )
+    count: Count | None = like(
+        "4",
+        None,
+        means="so many of the cables that fit, drawn by the scenario's seed, both ways",
+        absent="all that fit",
+    )
 
 
 class FabricSection(Section):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabsim.errors import InputError
 from fabsim.routing.paths import find_ends
 from fabsim.topology import Fabric
 from fabsim.units import show_size
 from fabsim.workload import Flows
+
+if TYPE_CHECKING:
+    from fabsim.scenario.batch import Member
 
 VALUES = 45
 """Numbers that are live at once for each hop of each path of each flow: its link, what waits and moves there in two
@@ -23,6 +27,13 @@ def needed(fabric: Fabric, flows: Flows, single_path: bool, width: int) -> float
     lanes = 1 if single_path else ends.lanes
     hops = int(ends.tables.distance[ends.place].max(initial=0)) + 1
     return float(flows.count) * lanes * hops * VALUES * width
+
+
+def needed_by(member: Member) -> float:
+    """Bytes that a compiled scenario needs while it runs in a batch."""
+    width = 8 if member.scenario.precision == "float64" else 4
+    hops, flows, lanes = member.shared.problem.same.shape
+    return float(flows) * lanes * (hops + 1) * VALUES * width
 
 
 def available() -> float:

@@ -27,6 +27,7 @@ from fabsim.scenario.fields import (
     like,
 )
 from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.sweep_keys import Sweep
 from fabsim.scenario.traffic_keys import Traffic
 from fabsim.scenario.transport_keys import Transport, Trim, Window
 from fabsim.workload.packet import Packet
@@ -145,15 +146,6 @@ Fabric = Annotated[
 Routing = Annotated[
     Ecmp | AllPaths | Drawn | SwitchSpray | Valiant | Explicit | GivenSplit, Field(discriminator="kind")
 ]
-
-
-class Sweep(Section):
-    """Values to try: every combination of `grid`, each with `seeds` seeds."""
-
-    grid: Annotated[dict[str, Annotated[Many[Any], Field(min_length=1)]], Field(min_length=1)] = like(
-        "{transport.window: [1 BDP, 2 BDP]}", means="values to try, by key; every combination is run"
-    )
-    seeds: Count | None = like("4", None, means="seeds of each combination", absent="the scenario's `seeds`")
 
 
 class Tune(Section):

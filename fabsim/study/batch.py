@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import jax
@@ -15,29 +16,65 @@ from fabsim.models.model import Model
 from fabsim.typing import Array
 
 
-def widen(problems: Sequence[Problem]) -> list[Problem]:
-    """The same problems with equally long rings, as many message slots, and tables of equal size.
+@dataclasses.dataclass(frozen=True)
+class Widths:
+    """Lengths of what may be padded in a problem: steps of feedback, message slots, rows of the incidence, ports, flows
+    of a port; and whether flows are coupled."""
+
+    ring: int = 0
+    slots: int = 0
+    rows: int = 0
+    ports: int = 0
+    most: int = 0
+    coupled: bool = False
+
+    @classmethod
+    def of(cls, problem: Problem) -> Widths:
+        """As they stand."""
+        ports, most = problem.port_flows.shape
+        return cls(problem.ring, problem.slots, problem.at.links.shape[0], ports, most, problem.coupled)
+
+    def __or__(self, other: Widths) -> Widths:
+        """Wide enough for both."""
+        return Widths(
+            *(max(mine, theirs) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        )
+
+
+def widen(problems: Sequence[Problem], widths: Widths | None = None) -> list[Problem]:
+    """The same problems, as wide as the widest of them and as `widths`.
 
     Padding is inert: a row of "no link" that no flow uses, a port without flows.
     """
-    ring, slots = max(p.ring for p in problems), max(p.slots for p in problems)
-    rows = max(p.at.links.shape[0] for p in problems)
-    ports = max(p.port_flows.shape[0] for p in problems)
-    most = max(p.port_flows.shape[1] for p in problems)
-    coupled = any(p.coupled for p in problems)
+    to = reduce(Widths.__or__, map(Widths.of, problems), widths or Widths())
     wide = []
     for p in problems:
-        more = rows - p.at.links.shape[0]
+        more = to.rows - p.at.links.shape[0]
         at = dataclasses.replace(
             p.at,
             links=pad(p.at.links, [(0, more), (0, 0)], p.links),
             many=pad(p.at.many, [(0, more), (0, 0)], 1.0),
         )
         table = pad(
-            p.port_flows, [(0, ports - p.port_flows.shape[0]), (0, most - p.port_flows.shape[1])], p.flows * p.planes
+            p.port_flows,
+            [(0, to.ports - p.port_flows.shape[0]), (0, to.most - p.port_flows.shape[1])],
+            p.flows * p.planes,
         )
-        wide.append(dataclasses.replace(p, ring=ring, slots=slots, coupled=coupled, at=at, port_flows=table))
+        wide.append(dataclasses.replace(p, ring=to.ring, slots=to.slots, coupled=to.coupled, at=at, port_flows=table))
     return wide
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Problems and models of one shape, with a leading axis of members."""
+
+    problem: Problem
+    model: Model[Any]
+
+
+def batch(problems: Sequence[Problem], models: Sequence[Model[Any]], widths: Widths | None = None) -> Batch:
+    """Widened and stacked."""
+    return Batch(stack(widen(problems, widths)), stack(models))
 
 
 def pad(x: Array, width: list[tuple[int, int]], value: float) -> Array:
