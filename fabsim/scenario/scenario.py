@@ -168,7 +168,10 @@ def _sweep_faults(source: Source) -> list[str]:
     for key, span in ((section.get("sample") or {}).get("ranges") or {}).items():
         for bound in ("low", "high"):
             place = source.place(("sweep", "sample", "ranges", key, bound)) + ": sweep.sample.ranges"
-            lines += _faults(single, {key: span[bound]}, {key: place})
+            faults = _faults(single, {key: span[bound]}, {key: place})
+            lines += faults
+            if faults:  # the other bound says the same
+                break
     return lines
 
 

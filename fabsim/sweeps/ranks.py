@@ -69,7 +69,7 @@ def _of_jax() -> Rank:
 def _checked(number: int, count: int, name: str, of: str) -> Rank:
     if count < 1 or not 0 <= number < count:
         raise InputError(
-            f"{name} {number} with {of} {count}: must be from 0 to one less; give {name} 0 to {max(count - 1, 0)}"
+            f"{name} {number} with {of} {count}: there is no such process; give {name} 0 to {max(count - 1, 0)}"
         )
     return Rank(number, count)
 
