@@ -1,26 +1,20 @@
-"""A sweep: scenarios that differ only in values run as one vmapped program."""
+"""A sweep: scenarios of one shape run as one program."""
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 from tqdm import tqdm
 
 from fabsim.engine.problem import Problem
-from fabsim.engine.run import CHUNK
-from fabsim.engine.setup import LATER, prepare
-from fabsim.engine.simulate import begin, chunk, empty_frame, finish
-from fabsim.engine.state import State
 from fabsim.errors import Stopped
 from fabsim.models.model import Model
-from fabsim.study.batch import shape_of, stack, widen
-from fabsim.typing import Array, Float, Int
+from fabsim.study.advance import Outcome, run_batch
+from fabsim.study.batch import batch, shape_of
+from fabsim.typing import Float
 
 METRICS = {
     "completion_min": ("s", "earliest completion, from its flow's start"),
@@ -63,97 +57,19 @@ def sweep(
     found = {name: np.full(len(problems), np.nan) for name in METRICS}
     with tqdm(total=len(problems), unit="scenario", disable=None if progress else True, leave=False) as bar:
         for members in groups.values():
-            batch = stack(widen([problems[i] for i in members])), stack([models[i] for i in members])
+            group = batch([problems[i] for i in members], [models[i] for i in members])
             alone = np.stack([zero_load[i] for i in members]) if zero_load is not None else np.full((1, 1), np.nan)
-            part = run_batch(*batch, zero_load=alone, until=until, every=every, horizon=horizon, bar=bar)
-            for name, values in part.items():
+            ends = run_batch(group, until=until, every=every, horizon=horizon, bar=bar)
+            for name, values in metrics(ends, alone, until is None).items():
                 found[name][members] = values
     if found["failed"].all():
         raise Stopped("every scenario of the sweep failed; run one of them alone to see why")
     return found
 
 
-def run_batch(
-    problem: Problem,
-    model: Model[Any],
-    *,
-    zero_load: Float,
-    until: float | None,
-    every: int,
-    horizon: float,
-    bar: tqdm[Any],
-) -> dict[str, Float]:
-    """All members (leading axis) until the last one is done, and their metrics."""
-    dt = float(np.max(np.asarray(problem.dt)))
-    count = max(CHUNK // every, 1)
-    last = int(np.ceil((horizon if until is None else until) / dt / every / count))
-    state = begin_all(problem, model)
-    members = len(np.asarray(state.step))
-    tally = Tally(*(np.zeros(members) for _ in range(5)))
-    ended = np.zeros(members, bool)
-    for _ in range(last):
-        state, more = advance_all(problem, model, state, count, every)
-        tally = tally.add(more)
-        now = until is None and (np.asarray(state.flow.completion) < LATER).all(-1)
-        now = now | (np.asarray(state.flags) != 0)
-        bar.update(int((now & ~ended).sum()))
-        ended |= now
-        if ended.all():
-            break
-    bar.update(int((~ended).sum()))
-    completion, start, bits = (np.asarray(x) for x in finish_all(problem, model, state))
-    return metrics(completion, start, bits, tally, zero_load, until is None)
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Tally:
-    """Bytes sent, cut and marked on all links, bytes to send again, and the largest queue. [batch]; reduced on the
-    device."""
-
-    sent: Any
-    dropped: Any
-    marked: Any
-    again: Any
-    peak: Any
-
-    def add(self, more: Tally) -> Tally:
-        """Sums on the host in float64."""
-        new = {name: np.asarray(value, np.float64) for name, value in vars(more).items()}
-        sums = {name: getattr(self, name) + value for name, value in new.items() if name != "peak"}
-        return Tally(**sums, peak=np.maximum(self.peak, new["peak"]))
-
-
-begin_all = jax.jit(jax.vmap(begin))
-
-
-@partial(jax.jit, static_argnums=(3, 4), donate_argnums=(2,))
-def advance_all(problem: Problem, model: Model[Any], state: State, count: int, every: int) -> tuple[State, Tally]:
-    """`count` frames of every member."""
-
-    def one(problem: Problem, model: Model[Any], state: State) -> tuple[State, Tally]:
-        state, seen = chunk(problem, model, state, count=count, every=every)
-        sums = (x.sum() * problem.unit for x in (seen.sent, seen.dropped, seen.marked, seen.again))
-        return state, Tally(*sums, peak=seen.peak.max() * problem.unit)
-
-    return jax.vmap(one)(problem, model, state)
-
-
-@jax.jit
-def finish_all(problem: Problem, model: Model[Any], state: State) -> tuple[Array, Array, Array]:
-    """Completions and starts [batch, F] in seconds, and flags [batch]."""
-
-    def one(problem: Problem, model: Model[Any], state: State) -> tuple[Array, Array, Array]:
-        trace = finish(problem, model, state, empty_frame(prepare(problem, model)))
-        return trace.completion, trace.start, trace.flags
-
-    return jax.vmap(one)(problem, model, state)
-
-
-def metrics(
-    completion: Float, start: Float, bits: Int, tally: Tally, zero_load: Float, to_the_end: bool
-) -> dict[str, Float]:
+def metrics(ends: Outcome, zero_load: Float, to_the_end: bool) -> dict[str, Float]:
     """The figures of each member; NaN where it failed. Flows that are not complete do not count in a run to a time."""
+    completion, start, bits, tally = ends.completion, ends.start, ends.flags, ends.tally
     open_ = ~np.isfinite(completion)
     failed = (bits != 0) | (open_.any(-1) & to_the_end) | open_.all(-1)
     took = np.where(open_ | failed[:, None], np.nan, completion - np.where(open_, 0.0, start))
