@@ -188,14 +188,14 @@ def test_out_of_memory_goes_on_in_smaller_parts(monkeypatch: pytest.MonkeyPatch,
     sizes, run_batch = [], outcomes.run_batch
 
     def short(one: Any, **options: Any) -> Any:
-        sizes.append(options["members"])
-        if options["members"] > 2:
+        sizes.append(options["like"])
+        if options["like"] > 2:
             raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
         return run_batch(one, **options)
 
     monkeypatch.setattr(outcomes, "run_batch", short)
     found = fabsim.sweep(fabsim.load({**base(), "sweep": sweep_of()}), progress=False)
-    assert sizes == [3, 2, 1] * 4
+    assert sizes == [3, 2, 2] * 4
     np.testing.assert_allclose(found.last_completion, reference.last_completion, rtol=1e-5)
 
 

@@ -46,14 +46,12 @@ METRICS = (
 )  # fmt: skip
 """What is kept where a scenario does not say."""
 
-TraceName = Literal["completion", "start", "link_sent", "link_peak"]
+TraceName = Literal["completion", "start"]
 """Arrays that can be kept of a run."""
 
 TRACE_AXES = {
     "completion": ("flow", Metric("s", "time the last byte is at the receiver; inf where it is not")),
     "start": ("flow", Metric("s", "time the flow started")),
-    "link_sent": ("link", Metric("B", "data that left each link")),
-    "link_peak": ("link", Metric("B", "largest queue of each link")),
 }
 """Axis, unit and meaning of each."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from tqdm import tqdm
 from fabsim.engine import flags
 from fabsim.engine.problem import Problem
 from fabsim.models.model import Model
+from fabsim.study.advance import Outcome, run_batch
 from fabsim.study.batch import Widths, batch, shape_of
 from fabsim.study.metrics import Facts, reduce, stacked
-from fabsim.study.sweep import Outcome, run_batch
 from fabsim.typing import Float
 
 UNFINISHED = "flows are unfinished at the horizon"
@@ -45,7 +45,8 @@ class How:
         every: steps of a frame.
         horizon: s after which a run until done is given up.
         widths: of padded tables; None: as the members need.
-        size: members of a batch, filled up with copies of one; None: as many as there are.
+        differs: leaves that members have of their own in any case; see fabsim.study.batch.batch.
+        size: members of a batch; None: as many as there are.
         devices: to spread over; None: what suits the machine.
     """
 
@@ -53,6 +54,7 @@ class How:
     every: int = 10
     horizon: float = 1.0
     widths: Widths | None = None
+    differs: Collection[int] = ()
     size: int | None = None
     devices: int | None = None
 
@@ -73,16 +75,15 @@ def outcomes(
     kept: dict[str, list[Any]] = {name: [None] * len(problems) for name in traces}
     for members in by_shape(problems, models):
         for part, outcome in in_parts(problems, models, members, how, bar):
-            facts = jax.tree.map(lambda x: x, stacked([told[i] for i in part]))
             found, failed = reduce(
-                outcome.completion, outcome.start, outcome.flags, outcome.totals, facts, tuple(names),
-                how.until is None,
+                outcome.completion, outcome.start, outcome.flags, outcome.totals, stacked([told[i] for i in part]),
+                tuple(names), how.until is None,
             )  # fmt: skip
             for name, values in jax.device_get(found).items():
                 figures[name][part] = values
             for name in traces:
-                for row, member in enumerate(part):
-                    kept[name][member] = outcome.trace(name)[row]
+                for member, row in zip(part, getattr(outcome, name), strict=True):
+                    kept[name][member] = row
             for row in np.flatnonzero(np.asarray(failed)):
                 reasons[part[row]] = reason(int(outcome.flags[row]), np.asarray(outcome.completion[row]))
     return Outcomes(figures, reasons, {name: np.stack(rows) for name, rows in kept.items()})
@@ -104,13 +105,11 @@ def in_parts(
     begin = 0
     while begin < len(members):
         part = members[begin : begin + size]
-        filled = part + part[:1] * (size - len(part))
         try:
-            one = batch([problems[i] for i in filled], [models[i] for i in filled], how.widths)
+            one = batch([problems[i] for i in part], [models[i] for i in part], how.widths, how.differs)
             outcome = run_batch(
-                one, until=how.until, every=how.every, horizon=how.horizon, devices=how.devices, members=len(part),
-                bar=bar,
-            )  # fmt: skip
+                one, until=how.until, every=how.every, horizon=how.horizon, devices=how.devices, like=size, bar=bar
+            )
         except (MemoryError, RuntimeError) as error:
             if size == 1 or not out_of_memory(error):
                 raise

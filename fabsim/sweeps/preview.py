@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import jax
-import numpy as np
-
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.check import ideal_seconds
 from fabsim.scenario.memory import available
-from fabsim.study.batch import batch
+from fabsim.study.advance import run_batch
+from fabsim.study.batch import Batch, batch
 from fabsim.study.catalogue import TRACE_AXES
-from fabsim.study.sweep import advance_all, begin_all
 from fabsim.sweeps.design import Design, design
-from fabsim.sweeps.plan import Plan, Program, plan
+from fabsim.sweeps.draft import Program
+from fabsim.sweeps.plan import Plan, plan
 from fabsim.sweeps.table import aligned
 from fabsim.units import show_size, show_time
 
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
 TRIED = 4
 """Programs of which a few steps are run to see how fast they are; the others are reckoned from them."""
 
-CHUNK, EVERY = 5, 10
-"""Frames and steps of such a trial."""
+STEPS = 50
+"""Steps of such a trial."""
 
 LONGER = 1.5
 """Queues, losses and windows make a run so much longer than its busiest link needs; a guess, and said to be one."""
@@ -37,7 +35,7 @@ def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = 
     points, compiler = design(scenario), Compiler()
     todo = plan(scenario, points, compiler, devices or 1, progress=progress)
     head = ["program", "points", "batch", "shards", "memory", "time", "what"]
-    rates = _rates(scenario, points, todo, compiler)
+    rates = _rates(scenario, points, todo, compiler, devices)
     rows, total = [head], 0.0
     for number, program in enumerate(todo.programs):
         seconds = program.points * _work(scenario, points, program, compiler) / rates[min(number, len(rates) - 1)]
@@ -75,19 +73,22 @@ def _work(scenario: Scenario, points: Design, program: Program, compiler: Compil
     return program.hops * seconds / float(member.shared.problem.dt)
 
 
-def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler) -> list[float]:
-    """Subflow-hops per second of the first programs, batched as planned."""
+def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, devices: int | None) -> list[float]:
+    """Subflow-hops per second of the first programs, batched as planned: the second of two trials."""
     rates = []
     for number, program in list(enumerate(todo.programs))[:TRIED]:
         shard = next(shard for shard in todo.shards if shard.program == number)
-        filled = np.resize(shard.points, program.size)
-        members = [compiler.compile(scenario.single().change(points.values(int(point)))) for point in filled]
-        one = batch([member.shared.problem for member in members], [member.model for member in members], program.widths)
-        state, _ = advance_all(one.problem, one.model, begin_all(one.problem, one.model), CHUNK, EVERY)
-        jax.block_until_ready(state)
-        began = time.perf_counter()
-        jax.block_until_ready(advance_all(one.problem, one.model, state, CHUNK, EVERY))
-        rates.append(program.hops * program.size * CHUNK * EVERY / (time.perf_counter() - began))
+        members = [compiler.compile(scenario.single().change(points.values(int(point)))) for point in shard.points]
+        problems = [member.shared.problem for member in members]
+        one = batch(problems, [member.model for member in members], program.widths, program.differs)
+
+        def trial(one: Batch = one, size: int = program.size) -> float:
+            began = time.perf_counter()
+            run_batch(one, until=STEPS * float(one.problem.dt), devices=devices, like=size)
+            return time.perf_counter() - began
+
+        trial()
+        rates.append(program.hops * len(members) * STEPS / trial())
     return rates
 
 

@@ -57,7 +57,14 @@ def work(
     if members:
         program = plan.programs[shard.program]
         found = run_all(
-            members, metrics, traces=traces, widths=program.widths, size=program.size, devices=devices, bar=bar
+            members,
+            metrics,
+            traces=traces,
+            bar=bar,
+            widths=program.widths,
+            differs=program.differs,
+            size=program.size,
+            devices=devices,
         )
         for name, values in found.figures.items():
             figures[name][rows] = values
