@@ -86,7 +86,8 @@ def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
     assert len(drawn) == 9
     assert np.median([abs(mean_error(row)) for row in drawn]) <= 0.03
     assert np.median([abs(last_error(row)) for row in drawn]) <= 0.05
-    assert np.median([abs(row.fluid_p99_us / row.packet_p99_us - 1) for row in drawn]) <= 0.05
+    for quantile in ("p1_error", "p50_error", "p99_error"):
+        assert np.median([abs(getattr(row, quantile)) for row in drawn]) <= 0.05, quantile
     assert 0.75 <= np.median([row.spread_ratio for row in drawn]) <= 1.25
 
 
@@ -184,6 +185,14 @@ def test_what_cannot_be_run_is_listed_with_its_reason(rows: dict[str, Row]) -> N
     text = validation.as_text(list(rows.values()))
     assert "not run: perm_ls128_400_mixed_nscc: balancer mixed is not modelled yet" in text
     assert max(len(line) for line in text.splitlines()) <= 118
+
+
+def test_quantiles_are_those_of_the_completions(rows: dict[str, Row]) -> None:
+    for row in rows.values():
+        if row.kind:
+            assert row.p99_error == pytest.approx(row.fluid_p99_us / row.packet_p99_us - 1, abs=1e-9)
+        if row.flows == 1:
+            assert row.p1_error == row.p50_error == row.p99_error == pytest.approx(mean_error(row), abs=1e-9)
 
 
 def test_the_table_as_csv(rows: dict[str, Row], tmp_path: Path) -> None:

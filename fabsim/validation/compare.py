@@ -26,6 +26,9 @@ from fabsim.validation.case import AT_SWITCHES, Case
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
 
+QUANTILES = 0.01, 0.5, 0.99
+"""Of the completion times that are compared."""
+
 PATIENCE = 3.0, 1e-3
 """A run is given up after so many times the packets' last completion, and so many seconds."""
 
@@ -38,6 +41,7 @@ class Row:
 
     Attributes:
         kind: "paths" (errors flow by flow) or "drawn" (sorted completions; fluid figures are medians over seeds).
+        p1_error, p50_error, p99_error: of these quantiles of the completions, fluid over packet less one.
         err_median, err_p90: of |fluid / packet - 1|.
         null_p90: p90 of the error of predicting the packets' median completion for every flow.
         spread_ratio: fluid over packet of (max - min) / mean.
@@ -55,6 +59,9 @@ class Row:
     fluid_p99_us: float
     packet_max_us: float
     fluid_max_us: float
+    p1_error: float
+    p50_error: float
+    p99_error: float
     err_median: float
     err_p90: float
     null_p90: float
@@ -101,6 +108,9 @@ def compare(case: Case) -> Row:
         packets, found = np.sort(packets), [np.sort(took) for took in found]
     error = np.abs(np.median(np.stack(found), 0) / packets - 1)
     null = np.quantile(np.abs(np.median(packets) / packets - 1), 0.9)
+    levels = np.quantile(packets, QUANTILES)
+    fluid_levels = np.median([np.quantile(took, QUANTILES) for took in found], 0)
+    p1, p50, p99 = (fluid_levels / levels - 1).tolist()
     failed = kind == "paths" and len(packets) > 1 and np.quantile(error, 0.9) >= null
     return Row(
         case=case.name,
@@ -108,10 +118,13 @@ def compare(case: Case) -> Row:
         kind=kind,
         packet_mean_us=float(packets.mean()),
         fluid_mean_us=float(np.median([took.mean() for took in found])),
-        packet_p99_us=float(np.quantile(packets, 0.99)),
-        fluid_p99_us=float(np.median([np.quantile(took, 0.99) for took in found])),
+        packet_p99_us=float(levels[-1]),
+        fluid_p99_us=float(fluid_levels[-1]),
         packet_max_us=float(packets.max()),
         fluid_max_us=float(np.median([took.max() for took in found])),
+        p1_error=p1,
+        p50_error=p50,
+        p99_error=p99,
         err_median=float(np.median(error)),
         err_p90=float(np.quantile(error, 0.9)),
         null_p90=float(null),
