@@ -156,7 +156,7 @@ def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
             gains = law.model_dump(exclude={"kind", "target"})
             changes = gains if target == "auto" else gains | {"target": float(target)}
             payload = scenario.packet.mtu - scenario.packet.header
-            return nscc(base.rtt, base.nic, payload, scenario.precision, **changes)
+            return nscc(base.rtt, base.nic, payload, scenario.precision, seed=scenario.seed, **changes)
 
 
 @contextmanager

@@ -30,7 +30,8 @@ def ensemble(scenario: Scenario, *, progress: bool = True) -> Ensemble:
     members = [scenario.change({"seed": seed}) for seed in seeds]
     nets = networks(members, progress=progress)
     different = len(seeds)
-    if all(_same(nets[0], net) for net in nets[1:]):
+    by_chance = getattr(scenario.transport, "chance", 0.0) > 0
+    if not by_chance and all(_same(nets[0], net) for net in nets[1:]):
         warnings.warn(f"{scenario.name}: nothing in it is drawn, so all {len(seeds)} seeds are one run", stacklevel=3)
         different = 1
     found = figures(members[:different], nets[:different], progress=progress)

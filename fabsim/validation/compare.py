@@ -21,7 +21,7 @@ from fabsim.results import duration
 from fabsim.routing import Routes
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Bool, Float
-from fabsim.validation.case import AT_SWITCHES, Case
+from fabsim.validation.case import AT_SWITCHES, SEEDS, Case
 
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
@@ -40,7 +40,8 @@ class Row:
     Completion times are from a flow's own start to its last byte at the receiver.
 
     Attributes:
-        kind: "paths" (errors flow by flow) or "drawn" (sorted completions; fluid figures are medians over seeds).
+        kind: "paths" (errors flow by flow) or "drawn" (sorted completions). Fluid figures are medians over
+            seeds, of the drawn sprays and of a law's chance.
         p1_error, p50_error, p99_error: of these quantiles of the completions, fluid over packet less one.
         err_median, err_p90: of |fluid / packet - 1|.
         null_p90: p90 of the error of predicting the packets' median completion for every flow.
@@ -98,7 +99,7 @@ def compare(case: Case) -> Row:
     began = time.perf_counter()
     kind, choices = case.routes()
     try:
-        runs = [fluid(case, routes) for routes in choices]
+        runs = [fluid(case, routes, seed) for routes, seed in zip(draws(case, choices), SEEDS, strict=False)]
     except Stopped as stopped:
         return undone(case, f"stopped: {stopped}")
     wall = time.perf_counter() - began
@@ -136,6 +137,11 @@ def compare(case: Case) -> Row:
     )
 
 
+def draws(case: Case, choices: list[Routes]) -> list[Routes]:
+    """A routing for each seed, where the routing or the law draws; else the one there is."""
+    return choices * len(SEEDS) if len(choices) == 1 and case.options.congestion_control == "nscc" else choices
+
+
 def remarks(case: Case, runs: list[Fluid], failed: bool) -> list[str]:
     """What a reader of the row should know."""
     said = ["failed: no better than the median for all"] if failed else []
@@ -164,7 +170,7 @@ def groups(near: Bool) -> tuple[tuple[str, Bool], tuple[str, Bool]]:
     return ("below the receiver's leaf", near), ("remote", ~near)
 
 
-def fluid(case: Case, routes: Routes) -> Fluid:
+def fluid(case: Case, routes: Routes, seed: int) -> Fluid:
     """A run with the packet simulator's own defaults: buffers of 1 BDP, a window of 1.5."""
     packet, options = case.packet, case.options
     base = baseline(case.fabric, packet.mtu, packet.header)
@@ -174,7 +180,7 @@ def fluid(case: Case, routes: Routes) -> Fluid:
     model = Model(
         Links(jnp.asarray(case.fabric.capacity, "float32"), jnp.asarray(case.fabric.latency, "float32")),
         ports(case, queues),
-        transport(case, base),
+        transport(case, base, seed),
         Split(jnp.asarray(routes.weight, "float32")),
     )
     horizon = PATIENCE[0] * float(case.measured.finish.max()) + PATIENCE[1]
@@ -194,8 +200,8 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
     return TrimQueue(buffer, low, high)
 
 
-def transport(case: Case, base: Baseline) -> Window | Nscc:
-    """The law with the simulator's defaults: a constant window of 1.5 BDP, or NSCC."""
+def transport(case: Case, base: Baseline, seed: int) -> Window | Nscc:
+    """The law with the simulator's defaults: a constant window of 1.5 BDP, or NSCC with the chance of a seed."""
     packet, options = case.packet, case.options
     if options.congestion_control == "const":
         return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
@@ -204,7 +210,7 @@ def transport(case: Case, base: Baseline) -> Window | Nscc:
         changes["target"] = options.real("target_q_delay", 0) * 1e-6
     if "qa_gate" in options.values:
         changes["gate"] = 0.5 ** options.whole("qa_gate", 3, least=0)
-    return nscc(base.rtt, base.rate, packet.mtu - packet.header, **changes)
+    return nscc(base.rtt, base.rate, packet.mtu - packet.header, seed=seed, **changes)
 
 
 def spread(completion: Float) -> float:
