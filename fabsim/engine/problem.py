@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.models.chance import dice
 from fabsim.routing.routes import Routes
 from fabsim.topology.graph import Fabric
 from fabsim.typing import Array, Float, Int
@@ -66,6 +67,7 @@ class Problem:
     unit: Array  # bytes that the fastest NIC sends in dt: the engine's unit of bytes
     ack: Array  # bytes of an acknowledgement or a trimmed packet
     mtu: Array  # bytes
+    dice: Array  # [F] uint32, a number of its own for each flow, from the seed
 
     @property
     def flows(self) -> int:
@@ -128,11 +130,13 @@ def build(
     dtype: str = "float32",
     share_rows: bool = True,
     ring: int | None = None,
+    seed: int = 0,
 ) -> Problem:
     """Compile arrays. Raises InputError for a step that is longer than the shortest path allows.
 
     `ring` is the least number of steps of feedback to remember (a sweep over latencies wants the largest of its
-    members); `share_rows=False` asks for the plain element table (equal results, slower).
+    members); `share_rows=False` asks for the plain element table (equal results, slower);
+    `seed` is that of the chance of single packets, for laws that have it.
     """
     latency, back, hops = path_latency(fabric, routes, packet, flows)
     nic, last = by_plane(routes)
@@ -183,6 +187,7 @@ def build(
         unit=real(rate * dt),
         ack=real(packet.trim),
         mtu=real(packet.mtu),
+        dice=jnp.asarray(dice(seed, flows.count)),
     )
 
 

@@ -150,4 +150,4 @@ def initial(s: Setup) -> State:
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
-    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, s.packet, flow.credit, flow.in_flight, fair)
+    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, s.packet, flow.credit, flow.in_flight, p.dice, fair)

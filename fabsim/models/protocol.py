@@ -30,6 +30,7 @@ class Sender:
         packet: units of its largest packet.
         credit: units that are released and not sent.
         in_flight: units sent, of which the sender has heard nothing yet.
+        dice: uint32, a number of its own for each flow, from the seed of the run; for laws with chance in them.
         fair: [F] units per step of its max-min fair share now; None unless the law asks for it (`needs_fair`).
     """
 
@@ -40,6 +41,7 @@ class Sender:
     packet: Array
     credit: Array
     in_flight: Array
+    dice: Array
     fair: Array | None = None
 
 

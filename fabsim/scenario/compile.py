@@ -82,7 +82,10 @@ def problem_of(scenario: Scenario, net: Network) -> Problem:
         jax.config.update("jax_enable_x64", True)
     dt = None if scenario.dt == "auto" else float(scenario.dt)
     with _at(scenario, ("dt",)):
-        return build(net.fabric, net.flows, net.routes, packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision)
+        return build(
+            net.fabric, net.flows, net.routes,
+            packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision, seed=scenario.seed,
+        )  # fmt: skip
 
 
 def fixed_of(scenario: Scenario, net: Network) -> tuple[Links, Split]:

@@ -157,6 +157,13 @@ class Nscc(Section):
         source="uet-htsim",
         smooth="jumps",
     )
+    chance: Annotated[float, Field(ge=0.0, le=1.0)] = like(
+        "0",
+        1.0,
+        means="how much of the chance of whole packets, by the scenario's seed, is added to the mean that a fluid has",
+        source="ours: all of it, a binomial's variance; with 0 equal flows stay equal",
+        smooth="jumps",
+    )
 
 
 Transport = Annotated[Window | Ideal | Nscc, Field(discriminator="kind")]

@@ -35,7 +35,7 @@ class Batch:
     def same_paths(self) -> bool:
         """Whether all members have one network: they differ in numbers, not in which link follows which."""
         pairs = zip(jax.tree.leaves(self.problem), jax.tree.leaves(self.differs[0]), strict=True)
-        return not any(differs and np.issubdtype(x.dtype, np.integer) for x, differs in pairs)
+        return not any(differs and np.issubdtype(x.dtype, np.signedinteger) for x, differs in pairs)
 
 
 @dataclasses.dataclass(frozen=True)

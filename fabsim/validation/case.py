@@ -19,7 +19,7 @@ from fabsim.validation.options import Options
 from fabsim.workload import Flows
 
 SEEDS = (1, 2, 3, 4, 5)
-"""Seeds of drawn sprays, fixed in advance; figures are medians over them."""
+"""Seeds of drawn sprays and of a law's chance, fixed in advance; figures are medians over them."""
 
 HASHED, AT_SWITCHES = ("ecmp", "oblivious"), ("ecmp_rr", "ecmp_ar")
 """Balancers that choose paths by a hash; those by which each switch spreads packets, in turn or by its queues."""

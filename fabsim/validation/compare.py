@@ -21,10 +21,13 @@ from fabsim.results import duration
 from fabsim.routing import Routes
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Bool, Float
-from fabsim.validation.case import AT_SWITCHES, Case
+from fabsim.validation.case import AT_SWITCHES, SEEDS, Case
 
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
+
+QUANTILES = 0.01, 0.5, 0.99
+"""Of the completion times that are compared."""
 
 PATIENCE = 3.0, 1e-3
 """A run is given up after so many times the packets' last completion, and so many seconds."""
@@ -37,7 +40,9 @@ class Row:
     Completion times are from a flow's own start to its last byte at the receiver.
 
     Attributes:
-        kind: "paths" (errors flow by flow) or "drawn" (sorted completions; fluid figures are medians over seeds).
+        kind: "paths" (errors flow by flow) or "drawn" (sorted completions). Fluid figures are medians over
+            seeds, of the drawn sprays and of a law's chance.
+        p1_error, p50_error, p99_error: of these quantiles of the completions, fluid over packet less one.
         err_median, err_p90: of |fluid / packet - 1|.
         null_p90: p90 of the error of predicting the packets' median completion for every flow.
         spread_ratio: fluid over packet of (max - min) / mean.
@@ -55,6 +60,9 @@ class Row:
     fluid_p99_us: float
     packet_max_us: float
     fluid_max_us: float
+    p1_error: float
+    p50_error: float
+    p99_error: float
     err_median: float
     err_p90: float
     null_p90: float
@@ -91,7 +99,7 @@ def compare(case: Case) -> Row:
     began = time.perf_counter()
     kind, choices = case.routes()
     try:
-        runs = [fluid(case, routes) for routes in choices]
+        runs = [fluid(case, routes, seed) for routes, seed in zip(draws(case, choices), SEEDS, strict=False)]
     except Stopped as stopped:
         return undone(case, f"stopped: {stopped}")
     wall = time.perf_counter() - began
@@ -101,6 +109,9 @@ def compare(case: Case) -> Row:
         packets, found = np.sort(packets), [np.sort(took) for took in found]
     error = np.abs(np.median(np.stack(found), 0) / packets - 1)
     null = np.quantile(np.abs(np.median(packets) / packets - 1), 0.9)
+    levels = np.quantile(packets, QUANTILES)
+    fluid_levels = np.median([np.quantile(took, QUANTILES) for took in found], 0)
+    p1, p50, p99 = (fluid_levels / levels - 1).tolist()
     failed = kind == "paths" and len(packets) > 1 and np.quantile(error, 0.9) >= null
     return Row(
         case=case.name,
@@ -108,10 +119,13 @@ def compare(case: Case) -> Row:
         kind=kind,
         packet_mean_us=float(packets.mean()),
         fluid_mean_us=float(np.median([took.mean() for took in found])),
-        packet_p99_us=float(np.quantile(packets, 0.99)),
-        fluid_p99_us=float(np.median([np.quantile(took, 0.99) for took in found])),
+        packet_p99_us=float(levels[-1]),
+        fluid_p99_us=float(fluid_levels[-1]),
         packet_max_us=float(packets.max()),
         fluid_max_us=float(np.median([took.max() for took in found])),
+        p1_error=p1,
+        p50_error=p50,
+        p99_error=p99,
         err_median=float(np.median(error)),
         err_p90=float(np.quantile(error, 0.9)),
         null_p90=float(null),
@@ -121,6 +135,11 @@ def compare(case: Case) -> Row:
         packet_cpu_s=number(case.row.get("user_s", "")),
         note="; ".join(remarks(case, runs, bool(failed))),
     )
+
+
+def draws(case: Case, choices: list[Routes]) -> list[Routes]:
+    """A routing for each seed, where the routing or the law draws; else the one there is."""
+    return choices * len(SEEDS) if len(choices) == 1 and case.options.congestion_control == "nscc" else choices
 
 
 def remarks(case: Case, runs: list[Fluid], failed: bool) -> list[str]:
@@ -151,13 +170,13 @@ def groups(near: Bool) -> tuple[tuple[str, Bool], tuple[str, Bool]]:
     return ("below the receiver's leaf", near), ("remote", ~near)
 
 
-def fluid(case: Case, routes: Routes) -> Fluid:
+def fluid(case: Case, routes: Routes, seed: int) -> Fluid:
     """A run with the packet simulator's own defaults: buffers of 1 BDP, a window of 1.5."""
     packet, options = case.packet, case.options
     base = baseline(case.fabric, packet.mtu, packet.header)
     buffer = options.real("q", 0) * packet.mtu or None
     queues = default_queues(case.fabric, base.bdp, packet.mtu, buffer=buffer)
-    problem = build(case.fabric, case.flows, routes, packet=packet)
+    problem = build(case.fabric, case.flows, routes, packet=packet, seed=seed)
     model = Model(
         Links(jnp.asarray(case.fabric.capacity, "float32"), jnp.asarray(case.fabric.latency, "float32")),
         ports(case, queues),
