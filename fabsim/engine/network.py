@@ -12,7 +12,11 @@ from fabsim_kernels.load import load, read
 
 
 def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
-    """What every port does with what arrives in this step."""
+    """What every port does with what arrives in this step.
+
+    Acknowledgements go ahead of the data, as the headers of trimmed packets do. They take the links of the data the
+    other way: what leaves a link now is acknowledged over its opposite, a round trip later, which is not waited for.
+    """
     p = s.problem
     scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)[:, :, None]
     fabric, egress = state.moving.fabric[:, :, :2] * scale, state.moving.egress[:, :2] * scale
@@ -22,6 +26,8 @@ def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
     arrive = load(p.at, fabric, egress, p.links)
     random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
+    if state.sent is not None:
+        headers = headers + s.header_mean * state.sent[p.reverse]
     return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random)
 
 

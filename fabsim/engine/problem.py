@@ -13,6 +13,7 @@ from fabsim.errors import InputError
 from fabsim.models.chance import dice
 from fabsim.routing.routes import Routes
 from fabsim.topology.graph import Fabric
+from fabsim.topology.names import lane_numbers
 from fabsim.typing import Array, Float, Int
 from fabsim.workload.flows import Flows
 from fabsim.workload.packet import PACKET, Packet
@@ -67,6 +68,7 @@ class Problem:
     unit: Array  # bytes that the fastest NIC sends in dt: the engine's unit of bytes
     ack: Array  # bytes of an acknowledgement or a trimmed packet
     mtu: Array  # bytes
+    reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
     dice: Array  # [F] uint32, a number of its own for each flow, from the seed
 
     @property
@@ -187,6 +189,7 @@ def build(
         unit=real(rate * dt),
         ack=real(packet.trim),
         mtu=real(packet.mtu),
+        reverse=whole(np.append(opposite(fabric), fabric.links)) if packet.acks else None,
         dice=jnp.asarray(dice(seed, flows.count)),
     )
 
@@ -234,6 +237,17 @@ def message_slots(fabric: Fabric, flows: Flows, packet: Packet, latency: Float, 
     buffers = np.nan_to_num(fabric.buffer, nan=rate * 2 * latency.max()).max() * 2
     fit = (latency[grained].max() * rate + buffers) / packet.wire(flows.grain[grained]).min()
     return 2 + math.ceil(fit)
+
+
+def opposite(fabric: Fabric) -> Int:
+    """[L] the link that leads back, of the same lane; L where there is none."""
+    lane, parallels = lane_numbers(fabric)
+    nodes, lanes = len(fabric.names), int(parallels.max(initial=1))
+    there = (fabric.src * nodes + fabric.dst) * lanes + lane
+    back = (fabric.dst * nodes + fabric.src) * lanes + lane
+    order = np.argsort(there)
+    found = order[np.minimum(np.searchsorted(there, back, sorter=order), fabric.links - 1)]
+    return np.where(there[found] == back, found, fabric.links)
 
 
 def none_last(trigger: Int, flows: Flows) -> Int:

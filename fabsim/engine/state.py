@@ -88,6 +88,7 @@ class State:
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
         fired: [N] activations of each trigger.
+        sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
     """
@@ -100,6 +101,7 @@ class State:
     moving: Fluid
     ring: Array
     fired: Array
+    sent: Array | None
     law: Any
     flags: Array
 
@@ -142,6 +144,7 @@ def initial(s: Setup) -> State:
         ),
         ring=jnp.zeros((p.ring, channels + 1, flows), real),
         fired=jnp.zeros(p.triggers, jnp.int32),
+        sent=None if p.reverse is None else jnp.zeros_like(s.capacity),
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
     )

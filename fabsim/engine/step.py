@@ -66,7 +66,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, now, final = account(s, flow, sent.sum(-1), cut)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
-    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags)
+    left = None if state.sent is None else signal.sent.at[s.problem.port_link].add(sent)
+    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, left, law, flags)
     return after, Seen(signal, ports.queue, feedback.nacked, sent)
 
 

@@ -44,10 +44,17 @@ class PacketSection(Section):
         "64 B", 64.0, means="bytes of a trimmed packet and of an acknowledgement", source="uet-htsim", smooth=ALMOST
     )
 
+    acks: bool = like(
+        "false",
+        True,
+        means="acknowledgements, one for each packet, take their part of the links on the way back",
+        source="uet-htsim: under congestion each packet has its own",
+    )
+
     @property
     def sizes(self) -> Packet:
         """The same, as the rooms below take it."""
-        return Packet(self.mtu, self.header, self.trim)
+        return Packet(self.mtu, self.header, self.trim, self.acks)
 
 
 class Ecmp(Section):

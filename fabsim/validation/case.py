@@ -50,7 +50,7 @@ class Case:
     @property
     def packet(self) -> Packet:
         """Sizes on the wire."""
-        return Packet(mtu=self.options.mtu, trim=self.options.real("trimsize", 64))
+        return Packet(mtu=self.options.mtu, trim=self.options.real("trimsize", 64), acks=True)
 
     @cached_property
     def fabric(self) -> Fabric:
