@@ -123,7 +123,7 @@ def test_two_flows_that_overlap_by_half_under_fair_sharing() -> None:
 
 
 def test_acknowledgements_take_their_part_of_the_way_back() -> None:
-    """Two hosts send to each other: each down link carries data, and 64 bytes for each packet that goes the other way."""
+    """Two hosts send to each other: a down link carries data, and 64 bytes for each packet that went the other way."""
     flows = assemble([0, 1], [1, 0], [2e7, 2e7])
     fabric = single_switch(2, rate=RATE, latency=LATENCY)
     alone, both = (run_on(fabric, flows, packet=Packet(acks=acks)).trace.completion for acks in (False, True))
