@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine import telemetry
 from fabsim.engine.setup import LATER, Setup
 from fabsim.models.protocol import Sender
 from fabsim.models.queue import PortState
@@ -87,6 +88,7 @@ class State:
         waiting: what stands at each hop. Channels: data (marked, waited).
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
+        links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`.
         fired: [N] activations of each trigger.
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
@@ -99,6 +101,7 @@ class State:
     waiting: Fluid
     moving: Fluid
     ring: Array
+    links: Array | None
     fired: Array
     law: Any
     flags: Array
@@ -141,6 +144,7 @@ def initial(s: Setup) -> State:
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
         ring=jnp.zeros((p.ring, channels + 1, flows), real),
+        links=telemetry.blank(s) if s.transport.telemetry else None,
         fired=jnp.zeros(p.triggers, jnp.int32),
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.window_keys import Dctcp, Gain, Share, Swift
 from fabsim.units import Amount
 
 
@@ -39,6 +40,13 @@ class Trim(Section):
         means="queue from which on all packets are marked",
         source="UEC specification 1.0",
         absent="0.8 of the buffer",
+        smooth=ALMOST,
+    )
+    ecn_max: Share = like(
+        "0.01",
+        1.0,
+        means="share of packets marked just below ecn_high; above it all are",
+        source="UEC specification 1.0: a ramp up to all; DCQCN wants 0.01 (Zhu et al., SIGCOMM 2015)",
         smooth=ALMOST,
     )
     granular: bool | Literal["auto"] = like(
@@ -76,10 +84,6 @@ class Ideal(Section):
     share: Annotated[float, Field(gt=0.0, le=1.0)] = like(
         "1", 1.0, means="the part of its fair rate that a flow uses", source="ours: all of it", smooth=ALMOST
     )
-
-
-Gain = Annotated[float, Field(ge=0.0)]
-Share = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 class Nscc(Section):
@@ -159,4 +163,4 @@ class Nscc(Section):
     )
 
 
-Transport = Annotated[Window | Ideal | Nscc, Field(discriminator="kind")]
+Transport = Annotated[Window | Ideal | Nscc | Dctcp | Swift, Field(discriminator="kind")]
