@@ -154,4 +154,5 @@ def initial(s: Setup) -> State:
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
-    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, s.packet, flow.credit, flow.in_flight, fair)
+    packet = jnp.where(s.packet > 0, s.packet, p.mtu / p.unit)  # an empty flow has none, and laws divide by it
+    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, packet, flow.credit, flow.in_flight, fair)

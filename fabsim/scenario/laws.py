@@ -41,6 +41,7 @@ def follows(net: Network) -> dict[str, Any]:
         "rate": base.nic,
         "base": 1.25 * base.rtt,
         "range": 5.0 * base.rtt,
+        "first": base.nic,
         "hops": (((routes.path >= 0).sum(-1) - 1) * routes.weight).sum(-1),
     }
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
 from fabsim.scenario.window_keys import Dctcp, Gain, Share, Swift
 from fabsim.units import Amount
 
@@ -163,4 +164,6 @@ class Nscc(Section):
     )
 
 
-Transport = Annotated[Window | Ideal | Nscc | Dctcp | Swift, Field(discriminator="kind")]
+Transport = Annotated[
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely, Field(discriminator="kind")
+]
