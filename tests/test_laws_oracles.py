@@ -19,7 +19,9 @@ from fabsim.engine.setup import prepare
 from fabsim.engine.simulate import Trace, simulate
 from fabsim.models.dcqcn import Dcqcn
 from fabsim.models.dctcp import Dctcp
+from fabsim.models.hpcc import Hpcc
 from fabsim.models.model import Model
+from fabsim.models.powertcp import PowerTcp
 from fabsim.models.swift import Swift
 from fabsim.models.timely import PatchedTimely, Timely
 from fabsim.topology import single_switch
@@ -217,3 +219,34 @@ def test_timely_keeps_unequal_starts_unequal_and_the_patch_does_not() -> None:
     for kind, apart in ((Timely, True), (PatchedTimely, False)):
         big, small = np.asarray(timely(kind, 2, [0.875e9, 0.375e9]).trace.state.law.rate)[:2]
         assert (big > 7 / 3 * 0.9 * small) if apart else (big == pytest.approx(small, rel=0.05))
+
+
+# HPCC and PowerTCP: 100 Gbps, 10 us
+
+PRODUCT = 12.5e9 * 10e-6
+"""Bytes of rate and round trip."""
+
+
+@pytest.mark.parametrize("senders", [2, 5, 10])
+def test_hpcc_settles_at_its_utilisation(senders: int) -> None:
+    """U = eta + N W_AI / (C T), a queue of max(0, U - 1) C T (from W = W_c eta / U + W_AI at W = W_c, Li et al.)."""
+    law = law_of(Hpcc, network_rtt=10e-6, rate=12.5e9, eta=0.95, increase=0.01 * PRODUCT, stages=5)
+    run = settle(law, senders, rate=12.5e9, rtt=10e-6, mtu=100.0, dt=1e-6, steps=5_000, buffer=1e8)
+    load = 0.95 + senders * 0.01
+    assert np.asarray(run.trace.state.law.load)[:senders] == pytest.approx(np.full(senders, load), rel=0.01)
+    assert run.queue.mean() == pytest.approx(max(load - 1, 0.0) * PRODUCT, rel=0.01, abs=0.001 * PRODUCT)
+    assert run.sent.mean() / (100 * 12.5e3) == pytest.approx(min(load, 1.0), rel=0.01)
+
+
+@pytest.mark.parametrize(("senders", "gamma", "within"), [(2, 0.05, 0.01), (10, 0.05, 0.01), (10, 0.9, 0.02)])
+def test_powertcp_keeps_its_additive_increases_waiting(senders: int, gamma: float, within: float) -> None:
+    """A queue of sum of beta, windows in proportion to beta (Addanki et al., theorem on the equilibrium)."""
+    betas = np.resize([1e3, 3e3], 10)
+    law = law_of(PowerTcp, network_rtt=10e-6, rate=12.5e9, gamma=gamma, beta=betas)
+    run = settle(law, senders, rate=12.5e9, rtt=10e-6, mtu=1000.0, dt=1e-6, steps=5_000, buffer=1e8)
+    waiting = betas[:senders].sum()
+    assert run.queue.mean() == pytest.approx(waiting, rel=within)
+    windows = np.asarray(run.trace.state.law.window)[:senders] * float(run.problem.unit)
+    assert windows / windows.sum() == pytest.approx(betas[:senders] / waiting, rel=0.01)
+    if gamma == 0.05:
+        assert windows.sum() == pytest.approx(PRODUCT + waiting, rel=0.01)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Section, Time, like
+from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Section, Size, Time, like
 from fabsim.units import Amount
 
 Gain = Annotated[float, Field(ge=0.0)]
@@ -116,5 +116,46 @@ class Swift(Section):
         0.5,
         means="largest part that one decrease takes",
         source="uet-htsim",
+        smooth=ALMOST,
+    )
+
+
+class Hpcc(Section):
+    """A window that aims at a utilisation which switches report (in-band telemetry)."""
+
+    origin = "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019"
+    law = "fabsim.models.hpcc:Hpcc"
+
+    kind: Literal["hpcc"]
+    eta: Share = like(
+        "0.95", 0.95, means="utilisation of a port that is aimed at", source="Li et al., SIGCOMM 2019", smooth=ALMOST
+    )
+    increase: Size = like(
+        "80 B", 80.0, means="additive increase of the window", source="Li et al., SIGCOMM 2019", smooth=ALMOST
+    )
+    stages: Gain = like(
+        "5",
+        5.0,
+        means="round trips of additive increase in a row before the load is followed upwards",
+        source="Li et al., SIGCOMM 2019",
+        smooth="jumps",
+    )
+
+
+class PowerTcp(Section):
+    """A window that follows the power of the most loaded port: its rate times what waits and is on the wire."""
+
+    origin = "Addanki, Michel, Schmid, PowerTCP: Pushing the Performance Limits of Datacenter Networks, NSDI 2022"
+    law = "fabsim.models.powertcp:PowerTcp"
+
+    kind: Literal["powertcp"]
+    gamma: Share = like(
+        "0.9", 0.9, means="weight of an acknowledged packet", source="Addanki et al., NSDI 2022", smooth=ALMOST
+    )
+    beta: Data = like(
+        "0.01 BDP",
+        Amount(0.01, relative=True),
+        means="additive increase of the window, and what a flow keeps waiting",
+        source="ours; Addanki et al. divide a product by the flows that are expected at a host",
         smooth=ALMOST,
     )
