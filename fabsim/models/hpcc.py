@@ -42,8 +42,8 @@ class Hpcc:
     at every acknowledgement, and W_c = W once a round trip (Li et al., HPCC, SIGCOMM 2019; T is the base round trip of
     the network). Over several paths a flow takes the mean of their largest loads, by bytes.
 
-    N flows through a port settle at U = eta + N increase / (C T), with a queue of max(0, U - 1) C T. Trims are not seen:
-    what is trimmed is sent again.
+    N flows through a port settle at U = eta + N increase / (C T), with a queue of max(0, U - 1) C T. Trims are not
+    seen: what is trimmed is sent again.
 
     Smooth almost everywhere; jumps where the stages are used up.
 

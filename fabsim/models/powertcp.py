@@ -34,9 +34,9 @@ class PowerTcp:
 
     W = gamma (W_before / G + beta) + (1 - gamma) W
 
-    at every acknowledgement, with the window of a round trip ago, here W with a lag of that (Addanki, Michel, Schmid, PowerTCP, NSDI 2022; T is the
-    network's base round trip). The paper's current is not below half the rate of a port here. Over several paths a flow
-    takes the mean of their largest powers, by bytes.
+    at every acknowledgement, with the window of a round trip ago, here W with a lag of that (Addanki, Michel, Schmid,
+    PowerTCP, NSDI 2022; T is the base round trip of the network). The current is taken as half the rate of a port at
+    least. Over several paths a flow takes the mean of their largest powers, by bytes.
 
     Flows through a port of rate C settle at windows of C T + sum of beta together, each in proportion to its beta, with
     a queue of the sum of beta. At gamma 0.9 they swing by a few percent around that point, for small gammas they rest
