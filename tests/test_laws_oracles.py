@@ -22,6 +22,7 @@ from fabsim.models.dctcp import Dctcp
 from fabsim.models.hpcc import Hpcc
 from fabsim.models.model import Model
 from fabsim.models.powertcp import PowerTcp
+from fabsim.models.rccc import Rccc
 from fabsim.models.swift import Swift
 from fabsim.models.timely import PatchedTimely, Timely
 from fabsim.topology import single_switch
@@ -250,3 +251,18 @@ def test_powertcp_keeps_its_additive_increases_waiting(senders: int, gamma: floa
     assert windows / windows.sum() == pytest.approx(betas[:senders] / waiting, rel=0.01)
     if gamma == 0.05:
         assert windows.sum() == pytest.approx(PRODUCT + waiting, rel=0.01)
+
+
+# RCCC
+
+
+@pytest.mark.parametrize("senders", [2, 10])
+def test_rccc_books_the_last_hop_just_below_its_rate(senders: int) -> None:
+    """Credit for pace C in all: what the first round trip left in the queue drains at (1 - pace) C, and then none is."""
+    law = law_of(Rccc, first=PRODUCT, pace=0.99)
+    run = settle(law, senders, rate=12.5e9, rtt=10e-6, mtu=1000.0, dt=1e-6, steps=4_000, buffer=1e8)
+    if senders == 10:
+        assert np.diff(run.queue) == pytest.approx(np.full(len(run.queue) - 1, -0.01 * 12.5e9 * 100e-6), rel=0.01)
+    else:
+        assert run.queue.max() == 0
+        assert run.sent.mean() / (100 * 12.5e3) == pytest.approx(0.99, rel=1e-4)

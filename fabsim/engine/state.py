@@ -155,4 +155,15 @@ def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
     packet = jnp.where(s.packet > 0, s.packet, p.mtu / p.unit)  # an empty flow has none, and laws divide by it
-    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, packet, flow.credit, flow.in_flight, fair)
+    return Sender(
+        unit=p.unit,
+        dt=p.dt,
+        rate=s.rate.sum(-1),
+        rtt=s.round_trip,
+        packet=packet,
+        credit=flow.credit,
+        in_flight=flow.in_flight,
+        fair=fair,
+        into=p.at.last,
+        capacity=s.capacity,
+    )

@@ -31,6 +31,8 @@ class Sender:
         credit: units that are released and not sent.
         in_flight: units sent, of which the sender has heard nothing yet.
         fair: [F] units per step of its max-min fair share now; None unless the law asks for it (`needs_fair`).
+        into: [F, P] links into the receiver, for a law that acts at receivers.
+        capacity: [L + 1] units per step of all links.
     """
 
     unit: Array
@@ -41,6 +43,8 @@ class Sender:
     credit: Array
     in_flight: Array
     fair: Array | None = None
+    into: Array | None = None
+    capacity: Array | None = None
 
 
 @jax.tree_util.register_dataclass

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
 from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
-from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Share, Swift
+from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
 from fabsim.units import Amount
 
 
@@ -165,6 +165,6 @@ class Nscc(Section):
 
 
 Transport = Annotated[
-    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp,
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc,
     Field(discriminator="kind"),
 ]

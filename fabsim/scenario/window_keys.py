@@ -159,3 +159,22 @@ class PowerTcp(Section):
         source="ours; Addanki et al. divide a product by the flows that are expected at a host",
         smooth=ALMOST,
     )
+
+
+class Rccc(Section):
+    """The receiver-side congestion control of Ultra Ethernet: a sender sends what it was given credit for."""
+
+    origin = "UEC specification 1.0, receiver-credit congestion control; uet-htsim; EQDS: Olteanu et al., NSDI 2022"
+    law = "fabsim.models.rccc:Rccc"
+
+    kind: Literal["rccc"]
+    first: Data = like(
+        "1.5 BDP",
+        Amount(1.5, relative=True),
+        means="credit at the start that nobody gave, void when the receiver is first heard of",
+        source="UEC specification 1.0; uet-htsim",
+        smooth=ALMOST,
+    )
+    pace: Share = like(
+        "0.99", 0.99, means="of the receiver's rate, at which credit is given", source="uet-htsim", smooth=ALMOST
+    )
