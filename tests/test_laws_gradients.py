@@ -32,8 +32,8 @@ TIMES = {"low": 3e-6, "high": 30e-6, "shortest": 8e-6, "segment": 8e3, "smoothin
 LAWS: dict[str, Any] = {
     "dctcp": Dctcp(first=0.6 * PRODUCT, largest=3 * PRODUCT, gain=0.2, increase=3.0),
     "swift": Swift(
-        first=0.6 * PRODUCT, base=10e-6, per_hop=0.5e-6, hops=1.0, range=9e-6, least=0.1, most=100.0, largest=3 * PRODUCT,
-        increase=3.0, beta=0.8, deepest=0.5,
+        first=0.6 * PRODUCT, base=10e-6, per_hop=0.5e-6, hops=1.0, range=9e-6, least=0.1, most=100.0,
+        largest=3 * PRODUCT, increase=3.0, beta=0.8, deepest=0.5,
     ),
     "dcqcn": Dcqcn(
         first=0.6 * RATE, strength=0.7, gain=0.1, increase=0.1 * RATE, cut_period=11e-6, gain_period=9e-6,

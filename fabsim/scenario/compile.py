@@ -33,25 +33,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Network:
-    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way."""
+    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way.
+
+    `ends`: for each entry of the traffic, the flow behind its last.
+    """
 
     fabric: Fabric
     flows: Flows
     routes: Routes
     baseline: Baseline
     queues: Queues
+    ends: tuple[int, ...]
 
 
 def network(scenario: Scenario) -> Network:
     """Fabric, flows, routes and derived figures. Raises InputError with the place of each fault."""
     fabric = _fabric(scenario)
-    flows = _flows(scenario, fabric)
+    flows, ends = _flows(scenario, fabric)
     with _at(scenario, ("routing",)):
         width = 8 if scenario.precision == "float64" else 4
         refuse_too_large(fabric, flows, scenario.routing.kind in ("ecmp", "explicit"), width)
         routes = build_routes(scenario, fabric, flows)
     base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
-    return Network(fabric, flows, routes, base, _queues(scenario, fabric, base))
+    return Network(fabric, flows, routes, base, _queues(scenario, fabric, base), ends)
 
 
 def compile_scenario(scenario: Scenario) -> tuple[Problem, Model[Any]]:
@@ -81,7 +85,7 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     model = Model(
         links=Links(real(net.fabric.capacity), real(net.fabric.latency)),
         queue=_ports(scenario, net, real),
-        transport=transport_law(scenario.transport, net, scenario.packet.sizes, real),
+        transport=transport_law(scenario, net, real),
         split=Split(real(net.routes.weight)),
     )
     return problem, model
@@ -94,7 +98,7 @@ def _fabric(scenario: Scenario) -> Fabric:
         return degrade(fabric, [Change(**vars(change)) for change in scenario.fabric.degraded])
 
 
-def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
+def _flows(scenario: Scenario, fabric: Fabric) -> tuple[Flows, tuple[int, ...]]:
     faults = traffic_faults(scenario, fabric.hosts)
     if faults:
         raise InputError([scenario.source.sentence(path, text) for path, text in faults])
@@ -108,7 +112,7 @@ def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
         flows = check(merge(parts), fabric.hosts)
     if not flows.count:
         raise InputError(scenario.source.sentence(("traffic",), "there is no flow; a run needs at least one"))
-    return flows
+    return flows, tuple(int(end) for end in np.cumsum([part.count for part in parts]))
 
 
 def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:

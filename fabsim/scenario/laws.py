@@ -7,22 +7,33 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fabsim.scenario.transport_keys import Nscc, Transport
+from fabsim.scenario.transport_keys import Mixed, Nscc
 from fabsim.units import Amount
 from fabsim.workload.packet import Packet
 
 if TYPE_CHECKING:
     from fabsim.scenario.compile import Network
+    from fabsim.scenario.scenario import Scenario
 
 
-def transport_law(section: Transport, net: Network, packet: Packet, real: Callable[[Any], Any]) -> Any:
-    """The law. Each of its fields is a key of the section, or follows from the fabric; so does what is `auto`.
+def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) -> Any:
+    """The law, or the laws of the entries of the traffic. real: makes an array in the precision of the scenario."""
+    section, packet = scenario.transport, scenario.packet.sizes
+    if not isinstance(section, Mixed):
+        return _one(section, net, packet, real, slice(None))
+    from fabsim.models.mixed import Mixed as MixedLaw
 
-    real: makes an array in the precision of the scenario.
-    """
+    begins = (0, *net.ends[:-1])
+    ranges = zip(section.laws, begins, net.ends, strict=True)
+    return MixedLaw(tuple(_one(law, net, packet, real, slice(*flows)) for law, *flows in ranges), net.ends)
+
+
+def _one(section: Any, net: Network, packet: Packet, real: Callable[[Any], Any], flows: slice) -> Any:
+    """The law of some flows. Each of its fields is a key of its section, or follows from the fabric; so does what is
+    `auto`."""
     module, name = section.law.split(":")
     law = getattr(import_module(module), name)
-    follow = follows(net) | (_of_nscc(net, packet) if isinstance(section, Nscc) else {})
+    follow = _follows(net, flows) | (_of_nscc(net, packet) if isinstance(section, Nscc) else {})
 
     def value(field: str) -> Any:
         given = getattr(section, field, "auto")
@@ -33,16 +44,16 @@ def transport_law(section: Transport, net: Network, packet: Packet, real: Callab
     return law(**{field.name: real(value(field.name)) for field in dataclasses.fields(law)})
 
 
-def follows(net: Network) -> dict[str, Any]:
+def _follows(net: Network, flows: slice) -> dict[str, Any]:
     """What follows from the fabric, by the name of the field, in SI units."""
-    base, routes = net.baseline, net.routes
+    base, path, weight = net.baseline, net.routes.path[flows], net.routes.weight[flows]
     return {
         "network_rtt": base.rtt,
         "rate": base.nic,
+        "first": base.nic,
         "base": 1.25 * base.rtt,
         "range": 5.0 * base.rtt,
-        "first": base.nic,
-        "hops": (((routes.path >= 0).sum(-1) - 1) * routes.weight).sum(-1),
+        "hops": (((path >= 0).sum(-1) - 1) * weight).sum(-1),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, like
 from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
 from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
 from fabsim.units import Amount
@@ -164,7 +164,25 @@ class Nscc(Section):
     )
 
 
-Transport = Annotated[
+Law = Annotated[
     Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc,
+    Field(discriminator="kind"),
+]
+
+
+class Mixed(Section):
+    """Several laws in one run, one for each entry of `traffic`."""
+
+    origin = "ours: each law sees its own flows, and they meet in the queues"
+    law = "fabsim.models.mixed:Mixed"
+
+    kind: Literal["mixed"]
+    laws: Annotated[Many[Law], Field(min_length=1)] = like(
+        "[{kind: dcqcn}, {kind: swift}]", means="the law of each entry of `traffic`, in their order"
+    )
+
+
+Transport = Annotated[
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc | Mixed,
     Field(discriminator="kind"),
 ]
