@@ -35,5 +35,5 @@ def test_two_jobs_with_two_laws_are_what_each_is_alone(tmp_path: Path) -> None:
 
 
 def test_a_law_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="transport.laws: `traffic` has 2 entries, given 1 laws; give one for each"):
+    with pytest.raises(InputError, match="`traffic` has 2 entries, given 1 laws; give one for each"):
         completions(tmp_path, "{kind: swift}")

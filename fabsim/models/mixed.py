@@ -71,9 +71,11 @@ def _told(sender: Sender, flows: slice) -> Sender:
 
 def _back(feedback: Feedback, flows: slice) -> Feedback:
     """What came back for some flows."""
-    parts = (x[flows] for x in (feedback.acked, feedback.nacked, feedback.marked, feedback.delay))
-    path = feedback.path
-    if path is not None:
-        ports = (x[:, flows] for x in (path.queue, path.grown, path.sent, path.capacity))
-        path = Telemetry(*ports, path.share[flows])
-    return Feedback(*parts, path)
+    own = {name: value[flows] for name, value in vars(feedback).items() if name != "path"}
+    return dataclasses.replace(feedback, **own, path=feedback.path and _seen(feedback.path, flows))
+
+
+def _seen(path: Telemetry, flows: slice) -> Telemetry:
+    """What the switches wrote for some flows."""
+    by_port = {name: value[:, flows] for name, value in vars(path).items() if name != "share"}
+    return dataclasses.replace(path, **by_port, share=path.share[flows])
