@@ -21,7 +21,7 @@ class HpccState:
         window, reference: units; W and W_c.
         load: smoothed utilisation of the most loaded port (U).
         stage: round trips of additive increase in a row.
-        left: steps to the next update of the reference.
+        left: units to be acknowledged before the next update of the reference.
     """
 
     window: Array
@@ -39,8 +39,9 @@ class Hpcc:
     * U >= eta, or `stages` increases behind: W = W_c eta / U + increase;
     * else: W = W_c + increase;
 
-    at every acknowledgement, and W_c = W once a round trip (Li et al., HPCC, SIGCOMM 2019; T is the base round trip of
-    the network). Over several paths a flow takes the mean of their largest loads, by bytes.
+    at every acknowledgement, and W_c = W once what was in flight at the last time is acknowledged (Li et al., HPCC,
+    SIGCOMM 2019; T is the base round trip of the network). Over several paths a flow takes the mean of their largest
+    loads, by bytes.
 
     N flows through a port settle at U = eta + N increase / (C T), with a queue of max(0, U - 1) C T. Trims are not
     seen: what is trimmed is sent again.
@@ -72,7 +73,7 @@ class Hpcc:
         """At line rate."""
         window = self.largest(sender)
         zero = jnp.zeros_like(window)
-        return HpccState(window, window, zero, zero, sender.rtt)
+        return HpccState(window, window, zero, zero, zero)
 
     def offer(self, state: HpccState, sender: Sender) -> Array:
         """What the window leaves free, at no more than a window a round trip (the law paces)."""
@@ -92,7 +93,8 @@ class Hpcc:
         aimed = state.reference * self.eta / jnp.maximum(load, 0.01)
         window = jnp.where(follows, aimed, state.reference) + increase
         window = jnp.where(heard, jnp.clip(window, increase, self.largest(sender)), state.window)
-        ends = heard & (state.left <= 1.0)
+        left = state.left - feedback.acked - feedback.nacked
+        ends = heard & (left <= 0.0)
         stage = jnp.where(ends, jnp.where(follows, 0.0, state.stage + 1.0), state.stage)
-        left = jnp.where(ends, sender.rtt, jnp.maximum(state.left - 1.0, 0.0))
+        left = jnp.where(ends, sender.in_flight, left)
         return HpccState(window, jnp.where(ends, window, state.reference), load, stage, left)
