@@ -105,7 +105,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     return Setup(
         problem=p,
         transport=model.transport,
-        queue=jax.tree.map(lambda x: jnp.append(x / p.unit, LATER), model.queue),
+        queue=model.queue.inside(p.unit, LATER),
         capacity=jnp.maximum(capacity * dt / p.unit, 1.0 / LATER),  # a dead link's is divided by, too
         rate=jnp.where(plane > 0, rate, 0.0),
         share=share,

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine import telemetry
 from fabsim.engine.setup import LATER, Setup
 from fabsim.models.protocol import Sender
 from fabsim.models.queue import PortState
@@ -87,6 +88,7 @@ class State:
         waiting: what stands at each hop. Channels: data (marked, waited).
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
+        links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`.
         fired: [N] activations of each trigger.
         sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
         law: the transport's own state.
@@ -100,6 +102,7 @@ class State:
     waiting: Fluid
     moving: Fluid
     ring: Array
+    links: Array | None
     fired: Array
     sent: Array | None
     law: Any
@@ -143,6 +146,7 @@ def initial(s: Setup) -> State:
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
         ring=jnp.zeros((p.ring, channels + 1, flows), real),
+        links=telemetry.blank(s) if s.transport.telemetry else None,
         fired=jnp.zeros(p.triggers, jnp.int32),
         sent=None if p.reverse is None else jnp.zeros_like(s.capacity),
         law=s.transport.init(sender(s, flow)),
@@ -153,4 +157,17 @@ def initial(s: Setup) -> State:
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
-    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, s.packet, flow.credit, flow.in_flight, p.dice, fair)
+    packet = jnp.where(s.packet > 0, s.packet, p.mtu / p.unit)  # an empty flow has none, and laws divide by it
+    return Sender(
+        unit=p.unit,
+        dt=p.dt,
+        rate=s.rate.sum(-1),
+        rtt=s.round_trip,
+        packet=packet,
+        credit=flow.credit,
+        in_flight=flow.in_flight,
+        dice=p.dice,
+        fair=fair,
+        into=p.at.last,
+        capacity=s.capacity,
+    )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import tags
+from fabsim.engine import tags, telemetry
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
@@ -48,6 +48,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, fired = fire(s, flow, state.fired, done, state.step)
     with jax.named_scope("hear"):
         feedback = as_feedback(heard(state.ring, state.step, s.beyond_mean + s.back))
+        if state.links is not None:
+            feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
         flow = hear(flow, feedback)
     with jax.named_scope("send"):
         stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
@@ -66,8 +68,11 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, now, final = account(s, flow, sent.sum(-1), cut)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
+    links = state.links
+    if links is not None:
+        links = telemetry.remember(links, state.step, ports.queue, signal.sent)
     left = None if state.sent is None else signal.sent.at[s.problem.port_link].add(sent)
-    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, left, law, flags)
+    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, links, fired, left, law, flags)
     return after, Seen(signal, ports.queue, feedback.nacked, sent)
 
 

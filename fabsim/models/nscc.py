@@ -20,6 +20,9 @@ REFERENCE = 100e9 / 8 * 12e-6
 REFERENCE_RTT = 12e-6
 """Seconds of that product."""
 
+TARGET = 0.75
+"""Of the base round trip: the queueing delay that is aimed at where switches trim (UEC specification)."""
+
 SMALL_DELAY = 1e-6
 """Seconds of queueing below which the fast increase counts (the reference packet simulator's choice)."""
 
@@ -100,6 +103,7 @@ class Nscc:
 
     signals: ClassVar[bool] = True
     needs_fair: ClassVar[bool] = False
+    telemetry: ClassVar[bool] = False
     network_rtt: Array
     target: Array
     rate: Array
@@ -234,7 +238,7 @@ def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32"
     rate: B/s of the NIC; payload: B of a full packet; changes: any field by name.
     """
     values = {
-        "network_rtt": network_rtt, "target": 0.75 * network_rtt, "rate": rate, "payload": payload, "largest": 1.5,
+        "network_rtt": network_rtt, "target": TARGET * network_rtt, "rate": rate, "payload": payload, "largest": 1.5,
         "proportional": 4.0, "fair": 5.0, "steady": 0.15, "fast": 0.25, "gamma": 0.8, "deepest": 0.5,
         "smoothing": 0.0125, "gate": 0.125, "chance": 1.0,
     } | changes  # fmt: skip

@@ -17,9 +17,9 @@ from fabsim.routing import Routes
 from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
+from fabsim.scenario.laws import transport_law
 from fabsim.scenario.memory import refuse_too_large
 from fabsim.scenario.source import KeyPath, PlacedError
-from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Int
@@ -45,6 +45,11 @@ class Network:
     routes: Routes
     baseline: Baseline
     queues: Queues
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """For each entry of the traffic, the flow behind its last."""
+        return tuple(int(end) for end in np.searchsorted(self.entry, np.unique(self.entry), side="right"))
 
 
 def network(scenario: Scenario) -> Network:
@@ -105,7 +110,7 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split) -> Mo
     def real(values: Any) -> Any:
         return np.asarray(values, scenario.precision)
 
-    return Model(links, _ports(scenario, net, real), _transport(scenario, net.baseline, real), split)
+    return Model(links, _ports(scenario, net, real), transport_law(scenario, net, real), split)
 
 
 def _fabric(scenario: Scenario) -> Fabric:
@@ -157,28 +162,10 @@ def _ports(scenario: Scenario, net: Network, real: Any) -> Any:
     from fabsim.models.queue import TrimQueue
 
     sizes = real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)
-    wanted = scenario.queue.granular
+    ecn_max, wanted = real(scenario.queue.ecn_max), scenario.queue.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
-        return GranularQueue(*sizes, real(np.full(net.fabric.links, scenario.packet.mtu)))
-    return TrimQueue(*sizes)
-
-
-def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
-    """The transport's law with its parameters in SI units."""
-    from fabsim.models.ideal import Ideal as IdealLaw
-    from fabsim.models.nscc import nscc
-    from fabsim.models.window import Window as WindowLaw
-
-    match scenario.transport:
-        case Window(window=window):
-            return WindowLaw(real(window.bytes(base.nic_bdp)))
-        case Ideal(share=share):
-            return IdealLaw(real(share))
-        case Nscc(target=target) as law:
-            gains = law.model_dump(exclude={"kind", "target"})
-            changes = gains if target == "auto" else gains | {"target": float(target)}
-            payload = scenario.packet.mtu - scenario.packet.header
-            return nscc(base.rtt, base.nic, payload, scenario.precision, **changes)
+        return GranularQueue(*sizes, real(np.full(net.fabric.links, scenario.packet.mtu)), ecn_max=ecn_max)
+    return TrimQueue(*sizes, ecn_max=ecn_max)
 
 
 @contextmanager

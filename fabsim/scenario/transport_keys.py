@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, like
+from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
+from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
 from fabsim.units import Amount
 
 
@@ -39,6 +41,13 @@ class Trim(Section):
         means="queue from which on all packets are marked",
         source="UEC specification 1.0",
         absent="0.8 of the buffer",
+        smooth=ALMOST,
+    )
+    ecn_max: Share = like(
+        "0.01",
+        1.0,
+        means="share of packets marked just below ecn_high; above it all are",
+        source="UEC specification 1.0: a ramp up to all; DCQCN wants 0.01 (Zhu et al., SIGCOMM 2015)",
         smooth=ALMOST,
     )
     granular: bool | Literal["auto"] = like(
@@ -76,10 +85,6 @@ class Ideal(Section):
     share: Annotated[float, Field(gt=0.0, le=1.0)] = like(
         "1", 1.0, means="the part of its fair rate that a flow uses", source="ours: all of it", smooth=ALMOST
     )
-
-
-Gain = Annotated[float, Field(ge=0.0)]
-Share = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 class Nscc(Section):
@@ -166,4 +171,25 @@ class Nscc(Section):
     )
 
 
-Transport = Annotated[Window | Ideal | Nscc, Field(discriminator="kind")]
+Law = Annotated[
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc,
+    Field(discriminator="kind"),
+]
+
+
+class Mixed(Section):
+    """Several laws in one run, one for each entry of `traffic`."""
+
+    origin = "ours: each law sees its own flows, and they meet in the queues"
+    law = "fabsim.models.mixed:Mixed"
+
+    kind: Literal["mixed"]
+    laws: Annotated[Many[Law], Field(min_length=1)] = like(
+        "[{kind: dcqcn}, {kind: swift}]", means="the law of each entry of `traffic`, in their order"
+    )
+
+
+Transport = Annotated[
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc | Mixed,
+    Field(discriminator="kind"),
+]

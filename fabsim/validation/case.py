@@ -106,7 +106,7 @@ class Case:
         if options.unknown:
             return f"option -{options.unknown} is not modelled yet"
         lone = self.matrix.flows.count == 1
-        if control not in ("const", "nscc"):
+        if control not in ("const", "nscc", "rccc"):
             return f"transport {control} is not modelled yet"
         links = float(self.fabric.capacity[self.fabric.src < self.fabric.hosts].max()) * 8e-6
         nic = options.real("linkspeed", links)

@@ -16,6 +16,7 @@ from fabsim.models.granular import GranularQueue
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
 from fabsim.models.queue import TrimQueue
+from fabsim.models.rccc import PACE, Rccc
 from fabsim.models.window import Window
 from fabsim.results import duration
 from fabsim.routing import Routes
@@ -200,11 +201,13 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
     return TrimQueue(buffer, low, high)
 
 
-def transport(case: Case, base: Baseline) -> Window | Nscc:
-    """The law with the simulator's defaults: a constant window of 1.5 BDP, or NSCC."""
+def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
+    """The law with the simulator's defaults: a constant window of 1.5 BDP, NSCC, or RCCC."""
     packet, options = case.packet, case.options
     if options.congestion_control == "const":
         return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
+    if options.congestion_control == "rccc":
+        return Rccc(jnp.asarray(WINDOW * base.bdp, "float32"), jnp.asarray(PACE, "float32"))
     changes = {}
     if "target_q_delay" in options.values:
         changes["target"] = options.real("target_q_delay", 0) * 1e-6
