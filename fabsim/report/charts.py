@@ -1,0 +1,154 @@
+"""Pictures of a sweep for the page: the same as fabsim.plots draws, to point at, with a menu of figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabsim.plots.marks import DECADE, FRONT, colours, shown
+from fabsim.plots.pareto import front
+from fabsim.plots.view import View, logarithmic, spans
+from fabsim.report.page import plotly
+from fabsim.spread import group, others, table
+from fabsim.swept import Axis, axis, figure, figures, headed
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    import xarray
+
+MOST = 4000
+"""Most points of a picture that are not on its front: of more, evenly chosen ones."""
+
+
+def curves(data: xarray.Dataset, view: View) -> go.Figure:
+    """Medians over an axis with bands of 5 to 95 %."""
+    assert view.x is not None
+    x, by = axis(data, view.x), axis(data, view.by) if view.by else None
+    chosen = (x,) if by is None else (x, by)
+    canvas = _canvas("median and 5 to 95 %", others(data, chosen), x)
+    found = _each(data, view, lambda of: _lines(table(data, of, *chosen).reshape(3, x.size, -1)))
+    at = x.labels if x.numbers is None else x.numbers
+    for number, tint in enumerate(colours(by)):
+        name = shown(by.value(number)) if by else view.figure
+        low, high, middle = found[view.figure][3 * number : 3 * number + 3]
+        band: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        canvas.add_scatter(x=at, y=low, legendgroup=name, **band)
+        canvas.add_scatter(x=at, y=high, fill="tonexty", fillcolor=_faint(tint), legendgroup=name, **band)
+        style = {"color": tint, "width": 2}
+        canvas.add_scatter(x=at, y=middle, name=name, legendgroup=name, mode="lines+markers", line=style)
+    _menu(canvas, data, view, found, "y", "yaxis.title.text")
+    return canvas.update_layout(legend_title_text=shown(by.name) if by else "")
+
+
+def heat(data: xarray.Dataset, view: View) -> go.Figure:
+    """Medians over two axes as cells."""
+    assert view.x is not None
+    assert view.by is not None
+    x, by = axis(data, view.x), axis(data, view.by)
+    canvas = _canvas("median", others(data, (x, by)), x)
+    canvas.update_xaxes(type="category").update_yaxes(type="category", title_text=shown(by.heading))
+    found = _each(data, view, lambda of: [table(data, of, by, x)[1]])
+    canvas.add_heatmap(
+        x=x.labels, y=by.labels, z=found[view.figure][0], colorscale="YlGnBu", texttemplate="%{z:.4g}" * (x.size < 13),
+        colorbar_title_text=shown(figure(data, view.figure).heading),
+    )  # fmt: skip
+    _menu(canvas, data, view, found, "z", "title.text")
+    return canvas
+
+
+def pareto(data: xarray.Dataset, view: View) -> go.Figure:
+    """What is paid against what is got; the front is named."""
+    assert view.x is not None
+    across, up = figure(data, view.x), figure(data, view.figure)
+    found = front(data, across, up)
+    canvas = _canvas(f"{len(found.best)} of {len(found.x)} points are beaten by none{_with(found.same)}", "", None)
+    some = np.unique(np.linspace(0, len(found.x) - 1, min(len(found.x), MOST)).astype(int))
+    canvas.add_scatter(x=found.x[some], y=found.y[some], mode="markers", marker_color="#b5b5b5", name="beaten")
+    canvas.add_scatter(
+        x=found.x[found.best], y=found.y[found.best], text=list(map(shown, found.names)), mode="markers+lines",
+        line={"color": FRONT, "shape": "hv" if across.sign > 0 else "vh"}, marker_size=10, name="front",
+    )  # fmt: skip
+    for name, values in (("xaxis", found.x), ("yaxis", found.y)):
+        if spans(values, DECADE):
+            canvas.update_layout({f"{name}_type": "log"})
+    return canvas.update_xaxes(title_text=shown(across.heading)).update_yaxes(title_text=shown(up.heading))
+
+
+def share(data: xarray.Dataset, view: View) -> go.Figure:
+    """The share of points within a value."""
+    by, of = axis(data, view.by) if view.by else None, figure(data, view.figure)
+    chosen = () if by is None else (by,)
+    line = group(data, chosen)
+    canvas = _canvas("share of points within a value", others(data, chosen), None)
+    for number, tint in enumerate(colours(by)):
+        values = of.values[line == number]
+        ended = np.sort(values[np.isfinite(values)])
+        part = 100 * np.arange(1, len(ended) + 1) / max(len(values), 1)
+        some = np.unique(np.linspace(0, len(ended) - 1, min(len(ended), MOST)).astype(int)) if len(ended) else []
+        name = shown(by.value(number)) if by else of.name
+        canvas.add_scatter(x=ended[some], y=part[some], name=name, mode="lines", line={"color": tint, "shape": "hv"})
+    canvas.update_yaxes(title_text="share of points (%)", range=[0, 102])
+    return canvas.update_xaxes(title_text=shown(of.heading))
+
+
+def _canvas(what: str, over: str, x: Axis | None) -> go.Figure:
+    """An empty figure with its title and horizontal axis."""
+    canvas = plotly().graph_objects.Figure()
+    title = f"{what}{f' over {over}' if over else ''}"
+    canvas.update_layout(
+        template="simple_white", height=460, title={"text": title, "font_size": 14}, margin={"t": 70, "b": 55},
+        hovermode="closest",
+    )  # fmt: skip
+    if x is not None:
+        canvas.update_xaxes(title_text=shown(x.heading), type=_type(x))
+        if x.numbers is not None and x.size <= 12:
+            canvas.update_xaxes(tickvals=x.numbers, ticktext=x.labels, minor_ticks="")
+    return canvas.update_xaxes(showgrid=True, gridcolor="#eee").update_yaxes(showgrid=True, gridcolor="#eee")
+
+
+def _with(same: str) -> str:
+    return f", all with {shown(same)}" if same else ""
+
+
+def _type(x: Axis) -> str:
+    return "category" if x.numbers is None else "log" if logarithmic(x.numbers) else "linear"
+
+
+def _each(data: xarray.Dataset, view: View, make: Any) -> dict[str, list[Any]]:
+    """The arrays of the picture for each figure, that of the view first."""
+    names = [view.figure, *(name for name in figures(data) if name != view.figure)]
+    return {name: make(figure(data, name)) for name in names}
+
+
+def _lines(found: Any) -> list[Any]:
+    """Low, high and middle of each line, in the order of the traces."""
+    return [found[part, :, number] for number in range(found.shape[2]) for part in (0, 2, 1)]
+
+
+def _menu(
+    canvas: go.Figure, data: xarray.Dataset, view: View, found: dict[str, list[Any]], arrays: str, title: str
+) -> None:
+    """A menu that changes the figure."""
+    buttons = []
+    for name, values in found.items():
+        of = figure(data, name)
+        head = shown(headed(of.name, of.unit))
+        changed = [{arrays: [_plain(value) for value in values]}, {title: head}]
+        buttons.append({"label": name, "method": "update", "args": changed})
+    canvas.update_layout({title.replace(".", "_"): buttons[0]["args"][1][title]})
+    place = {"x": 1, "xanchor": "right", "y": 1.16, "yanchor": "top"}
+    canvas.update_layout(updatemenus=[{"buttons": buttons, "direction": "down", "showactive": True, **place}])
+
+
+def _plain(values: Any) -> Any:
+    """Lists, with nothing where there is no number."""
+    found = np.round(values, 6).astype(object)
+    found[~np.isfinite(values)] = None
+    return found.tolist()
+
+
+def _faint(tint: str) -> str:
+    """A colour for bands."""
+    red, green, blue = (int(tint[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.15)"
