@@ -166,6 +166,11 @@ def test_what_is_chosen_where_nobody_says(grid: xarray.Dataset) -> None:
     assert view(grid, "pareto").x == "queue_peak"
     only_seeds = dataset(made_up(seeds=SEEDS, last_completion=1.0))
     assert view(only_seeds).kind == "share"
+    many = ("seed", list(range(30)), "")
+    assert view(dataset(made_up(ROUTING, seeds=many, last_completion=1.0))).kind == "share"
+    moves = np.arange(4)[:, None, None] + 9 * np.arange(3)[:, None] + 5 * np.arange(2)
+    three = dataset(made_up(BUFFER, WINDOW, ROUTING, last_completion=moves))
+    assert (view(three, x="queue.buffer").by, view(three, "share").by) == ("transport.window", "transport.window")
     paid = dataset(made_up(BUFFER, cost=[1.0, 2.0, 3.0, 4.0], completion_p99=[4.0, 3.0, 2.0, 1.0]))
     assert (view(paid).kind, view(paid).x, view(paid).figure) == ("pareto", "cost", "completion_p99")
     for wrong, says in [

@@ -1,4 +1,4 @@
-"""What a picture of a sweep shows where nobody says: its kind, the figure and the axes, by size and type."""
+"""What a picture of a sweep shows where nobody says: its kind, the figure and the axes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.spread import table
 from fabsim.swept import SAMPLE, SEED, ZIP, Axis, axis, dims, figure, figures, headlines, keys, tail
 from fabsim.typing import Float
 
@@ -19,6 +20,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 LINES = 7
 """Most lines of curves that nobody has asked for."""
+
+DRAWS = 20
+"""Seeds, from which on their shares say more than a median with its range."""
 
 VARIES = 1.01
 """Largest over smallest cost, from which on a front of cost is worth a look."""
@@ -53,14 +57,14 @@ def view(
     if kind == "share":
         if x is not None:
             raise InputError(f"--x {x}: shares lie over the figure itself; leave it out, or give --by")
-        return View(kind, of, None, by)
-    across = axis(data, x) if x else _best(_candidates(data), taken=axis(data, by) if by else None)
+        return View(kind, of, None, by or _lines(data, of, None))
+    across = axis(data, x) if x else _longest(data, axis(data, by) if by else None)
     if across is None:
         raise InputError(f"--kind {kind}: no axis of this sweep has two values or more; draw --kind share")
-    if by is None:
-        some = [one for one in _candidates(data) if kind == "heat" or one.size <= LINES or one.dim == SAMPLE]
-        second = _best(some, taken=across, numbers_first=kind == "heat")
+    if by is None and kind == "heat":
+        second = _longest(data, across)
         by = second.name if second else None
+    by = by or _lines(data, of, across)
     if kind == "heat" and by is None:
         raise InputError(f"--kind heat: there is no second axis beside {across.name}; draw --kind curves")
     return View(kind, of, across.name, by)
@@ -70,7 +74,8 @@ def _kind(data: xarray.Dataset, x: str | None, by: str | None) -> Kind:
     if x in figures(data):
         return "pareto"
     if x is None and by is None:
-        if not _candidates(data):
+        some = _candidates(data)
+        if not some or (len(some) == 1 and some[0].numbers is None and data.sizes.get(SEED, 1) >= DRAWS):
             return "share"
         if "cost" in figures(data):
             cost = figure(data, "cost").values
@@ -94,12 +99,25 @@ def _candidates(data: xarray.Dataset) -> list[Axis]:
     return [one for one in found if one.size > 1]
 
 
-def _best(some: list[Axis], *, taken: Axis | None, numbers_first: bool = True) -> Axis | None:
-    """The axis with numbers (or the one without) and the most values; not along a dimension that is taken."""
-    free = [
-        one for one in some if taken is None or one.dim != taken.dim or (one.dim == SAMPLE and one.name != taken.name)
+def _longest(data: xarray.Dataset, taken: Axis | None) -> Axis | None:
+    """The axis with the most values, one with numbers before all others."""
+    return max(_free(data, taken), key=lambda one: (one.numbers is not None, one.size), default=None)
+
+
+def _lines(data: xarray.Dataset, of: str, taken: Axis | None) -> str | None:
+    """Of the axes with few values the one along which the figure moves most."""
+    some = [one for one in _free(data, taken) if one.size <= LINES or one.dim == SAMPLE]
+    moved = {one.name: np.ptp(np.nan_to_num(table(data, figure(data, of), one)[1])) for one in some}
+    return max(moved, key=lambda name: moved[name], default=None)
+
+
+def _free(data: xarray.Dataset, taken: Axis | None) -> list[Axis]:
+    """Axes that are not along a dimension that is taken; of a sample the other keys are free."""
+    return [
+        one
+        for one in _candidates(data)
+        if taken is None or one.dim != taken.dim or (one.dim == SAMPLE and one.name != taken.name)
     ]
-    return max(free, key=lambda one: ((one.numbers is not None) == numbers_first, one.size), default=None)
 
 
 def _price(data: xarray.Dataset, against: str) -> str:

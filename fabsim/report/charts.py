@@ -21,6 +21,10 @@ MOST = 4000
 """Most points of a picture that are not on its front: of more, evenly chosen ones."""
 
 
+NAMED = 8
+"""Most points of a front whose names stand beside them; of a longer one they show where one points."""
+
+
 def curves(data: xarray.Dataset, view: View) -> go.Figure:
     """Medians over an axis with bands of 5 to 95 %."""
     assert view.x is not None
@@ -28,15 +32,12 @@ def curves(data: xarray.Dataset, view: View) -> go.Figure:
     chosen = (x,) if by is None else (x, by)
     canvas = _canvas("median and 5 to 95 %", others(data, chosen), x)
     found = _each(data, view, lambda of: _lines(table(data, of, *chosen).reshape(3, x.size, -1)))
-    at = x.labels if x.numbers is None else x.numbers
     for number, tint in enumerate(colours(by)):
         name = shown(by.value(number)) if by else view.figure
-        low, high, middle = found[view.figure][3 * number : 3 * number + 3]
-        band: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        canvas.add_scatter(x=at, y=low, legendgroup=name, **band)
-        canvas.add_scatter(x=at, y=high, fill="tonexty", fillcolor=_faint(tint), legendgroup=name, **band)
-        style = {"color": tint, "width": 2}
-        canvas.add_scatter(x=at, y=middle, name=name, legendgroup=name, mode="lines+markers", line=style)
+        for values, style in zip(found[view.figure][3 * number :], _styles(x, tint), strict=False):
+            at = x.labels if x.numbers is None else x.numbers
+            canvas.add_scatter(x=at, y=values, name=name, legendgroup=name, offsetgroup=name, **style)
+    canvas.update_layout(scattermode="group" if x.numbers is None else "overlay", scattergap=0.4)
     _menu(canvas, data, view, found, "y", "yaxis.title.text")
     return canvas.update_layout(legend_title_text=shown(by.name) if by else "")
 
@@ -66,7 +67,8 @@ def pareto(data: xarray.Dataset, view: View) -> go.Figure:
     some = np.unique(np.linspace(0, len(found.x) - 1, min(len(found.x), MOST)).astype(int))
     canvas.add_scatter(x=found.x[some], y=found.y[some], mode="markers", marker_color="#b5b5b5", name="beaten")
     canvas.add_scatter(
-        x=found.x[found.best], y=found.y[found.best], text=list(map(shown, found.names)), mode="markers+lines",
+        x=found.x[found.best], y=found.y[found.best], text=list(map(shown, found.names)), textposition="top right",
+        mode="markers+lines" + "+text" * (len(found.best) <= NAMED),
         line={"color": FRONT, "shape": "hv" if across.sign > 0 else "vh"}, marker_size=10, name="front",
     )  # fmt: skip
     for name, values in (("xaxis", found.x), ("yaxis", found.y)):
@@ -124,6 +126,22 @@ def _each(data: xarray.Dataset, view: View, make: Any) -> dict[str, list[Any]]:
 def _lines(found: Any) -> list[Any]:
     """Low, high and middle of each line, in the order of the traces."""
     return [found[part, :, number] for number in range(found.shape[2]) for part in (0, 2, 1)]
+
+
+def _styles(x: Axis, tint: str) -> list[dict[str, Any]]:
+    """How the low end, the high end and the middle of a line look: a band, or bars where the axis has names."""
+    quiet = {"hoverinfo": "skip", "showlegend": False}
+    if x.numbers is None:
+        end = {"symbol": "line-ew", "size": 10, "line": {"width": 2, "color": tint}}
+        return [{"mode": "markers", "marker": end, **quiet}] * 2 + [
+            {"mode": "markers", "marker": {"color": tint, "size": 9}}
+        ]
+    edge = {"mode": "lines", "line": {"width": 0}, **quiet}
+    return [
+        edge,
+        {**edge, "fill": "tonexty", "fillcolor": _faint(tint)},
+        {"mode": "lines+markers", "line": {"color": tint, "width": 2}},
+    ]
 
 
 def _menu(

@@ -14,7 +14,7 @@ from fabsim.report import charts
 from fabsim.report.page import origin, picture, table
 from fabsim.sweeps.progress import progress
 from fabsim.sweeps.table import reasons, rows
-from fabsim.swept import SEED, dims, figures, keys
+from fabsim.swept import SEED, dims, keys
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -44,17 +44,10 @@ def _picture(data: xarray.Dataset, kind: Kind) -> str:
     """One kind; nothing where the sweep has not the axes for it."""
     if kind == "share" and data.sizes.get(SEED, 1) < 2:
         return ""
-    if kind == "pareto" and len(figures(data)) < 2:
-        return ""
     try:
-        chosen = view(data, kind)
-        if kind == "share":
-            chosen = view(data, kind, by=view(data, "curves").by)
+        return picture(CHARTS[kind][1](data, view(data, kind)))
     except InputError:
-        if kind != "share":
-            return ""
-        chosen = view(data, kind)
-    return picture(CHARTS[kind][1](data, chosen))
+        return ""
 
 
 def _failures(data: xarray.Dataset) -> tuple[str, str]:
