@@ -8,10 +8,11 @@ import numpy as np
 
 from fabsim.plots.marks import DECADE, FRONT, colours, shown
 from fabsim.plots.pareto import front
-from fabsim.plots.view import View, logarithmic, spans
-from fabsim.report.page import plotly
+from fabsim.plots.view import View, spans
+from fabsim.report import dots
+from fabsim.report.frame import canvas_of, each, menu
 from fabsim.spread import group, others, table
-from fabsim.swept import Axis, axis, figure, figures, headed
+from fabsim.swept import SAMPLE, Axis, axis, figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -29,16 +30,18 @@ def curves(data: xarray.Dataset, view: View) -> go.Figure:
     """Medians over an axis with bands of 5 to 95 %."""
     assert view.x is not None
     x, by = axis(data, view.x), axis(data, view.by) if view.by else None
+    if x.dim == SAMPLE and x.numbers is not None:
+        return dots.figure_over_key(data, view, x, by)
     chosen = (x,) if by is None else (x, by)
-    canvas = _canvas("median and 5 to 95 %", others(data, chosen), x)
-    found = _each(data, view, lambda of: _lines(table(data, of, *chosen).reshape(3, x.size, -1)))
+    canvas = canvas_of("median and 5 to 95 %", others(data, chosen), x)
+    found = each(data, view, lambda of: _lines(table(data, of, *chosen).reshape(3, x.size, -1)))
     for number, tint in enumerate(colours(by)):
         name = shown(by.value(number)) if by else view.figure
         for values, style in zip(found[view.figure][3 * number :], _styles(x, tint), strict=False):
             at = x.labels if x.numbers is None else x.numbers
             canvas.add_scatter(x=at, y=values, name=name, legendgroup=name, offsetgroup=name, **style)
     canvas.update_layout(scattermode="group" if x.numbers is None else "overlay", scattergap=0.4)
-    _menu(canvas, data, view, found, "y", "yaxis.title.text")
+    menu(canvas, data, view, found, "y", "yaxis.title.text")
     return canvas.update_layout(legend_title_text=shown(by.name) if by else "")
 
 
@@ -47,14 +50,16 @@ def heat(data: xarray.Dataset, view: View) -> go.Figure:
     assert view.x is not None
     assert view.by is not None
     x, by = axis(data, view.x), axis(data, view.by)
-    canvas = _canvas("median", others(data, (x, by)), x)
+    if x.dim == by.dim == SAMPLE and x.numbers is not None and by.numbers is not None:
+        return dots.figure_as_colour(data, view, x, by)
+    canvas = canvas_of("median", others(data, (x, by)), x)
     canvas.update_xaxes(type="category").update_yaxes(type="category", title_text=shown(by.heading))
-    found = _each(data, view, lambda of: [table(data, of, by, x)[1]])
+    found = each(data, view, lambda of: [table(data, of, by, x)[1]])
     canvas.add_heatmap(
         x=x.labels, y=by.labels, z=found[view.figure][0], colorscale="YlGnBu", texttemplate="%{z:.4g}" * (x.size < 13),
         colorbar_title_text=shown(figure(data, view.figure).heading),
     )  # fmt: skip
-    _menu(canvas, data, view, found, "z", "title.text")
+    menu(canvas, data, view, found, "z", "title.text")
     return canvas
 
 
@@ -63,7 +68,7 @@ def pareto(data: xarray.Dataset, view: View) -> go.Figure:
     assert view.x is not None
     across, up = figure(data, view.x), figure(data, view.figure)
     found = front(data, across, up)
-    canvas = _canvas(f"{len(found.best)} of {len(found.x)} points are beaten by none{_with(found.same)}", "", None)
+    canvas = canvas_of(f"{len(found.best)} of {len(found.x)} points are beaten by none{_with(found.same)}", "", None)
     some = np.unique(np.linspace(0, len(found.x) - 1, min(len(found.x), MOST)).astype(int))
     canvas.add_scatter(x=found.x[some], y=found.y[some], mode="markers", marker_color="#b5b5b5", name="beaten")
     canvas.add_scatter(
@@ -82,7 +87,7 @@ def share(data: xarray.Dataset, view: View) -> go.Figure:
     by, of = axis(data, view.by) if view.by else None, figure(data, view.figure)
     chosen = () if by is None else (by,)
     line = group(data, chosen)
-    canvas = _canvas("share of points within a value", others(data, chosen), None)
+    canvas = canvas_of("share of points within a value", others(data, chosen), None)
     for number, tint in enumerate(colours(by)):
         values = of.values[line == number]
         ended = np.sort(values[np.isfinite(values)])
@@ -94,33 +99,8 @@ def share(data: xarray.Dataset, view: View) -> go.Figure:
     return canvas.update_xaxes(title_text=shown(of.heading))
 
 
-def _canvas(what: str, over: str, x: Axis | None) -> go.Figure:
-    """An empty figure with its title and horizontal axis."""
-    canvas = plotly().graph_objects.Figure()
-    title = f"{what}{f' over {over}' if over else ''}"
-    canvas.update_layout(
-        template="simple_white", height=460, title={"text": title, "font_size": 14}, margin={"t": 70, "b": 55},
-        hovermode="closest",
-    )  # fmt: skip
-    if x is not None:
-        canvas.update_xaxes(title_text=shown(x.heading), type=_type(x))
-        if x.numbers is not None and x.size <= 12:
-            canvas.update_xaxes(tickvals=x.numbers, ticktext=x.labels, minor_ticks="")
-    return canvas.update_xaxes(showgrid=True, gridcolor="#eee").update_yaxes(showgrid=True, gridcolor="#eee")
-
-
 def _with(same: str) -> str:
     return f", all with {shown(same)}" if same else ""
-
-
-def _type(x: Axis) -> str:
-    return "category" if x.numbers is None else "log" if logarithmic(x.numbers) else "linear"
-
-
-def _each(data: xarray.Dataset, view: View, make: Any) -> dict[str, list[Any]]:
-    """The arrays of the picture for each figure, that of the view first."""
-    names = [view.figure, *(name for name in figures(data) if name != view.figure)]
-    return {name: make(figure(data, name)) for name in names}
 
 
 def _lines(found: Any) -> list[Any]:
@@ -142,28 +122,6 @@ def _styles(x: Axis, tint: str) -> list[dict[str, Any]]:
         {**edge, "fill": "tonexty", "fillcolor": _faint(tint)},
         {"mode": "lines+markers", "line": {"color": tint, "width": 2}},
     ]
-
-
-def _menu(
-    canvas: go.Figure, data: xarray.Dataset, view: View, found: dict[str, list[Any]], arrays: str, title: str
-) -> None:
-    """A menu that changes the figure."""
-    buttons = []
-    for name, values in found.items():
-        of = figure(data, name)
-        head = shown(headed(of.name, of.unit))
-        changed = [{arrays: [_plain(value) for value in values]}, {title: head}]
-        buttons.append({"label": name, "method": "update", "args": changed})
-    canvas.update_layout({title.replace(".", "_"): buttons[0]["args"][1][title]})
-    place = {"x": 1, "xanchor": "right", "y": 1.16, "yanchor": "top"}
-    canvas.update_layout(updatemenus=[{"buttons": buttons, "direction": "down", "showactive": True, **place}])
-
-
-def _plain(values: Any) -> Any:
-    """Lists, with nothing where there is no number."""
-    found = np.round(values, 6).astype(object)
-    found[~np.isfinite(values)] = None
-    return found.tolist()
 
 
 def _faint(tint: str) -> str:

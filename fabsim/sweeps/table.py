@@ -48,7 +48,7 @@ def spread(values: Any) -> str:
     ended = values[np.isfinite(values)]
     if not len(ended):
         return "-"
-    low, middle, high = np.quantile(ended, QUANTILES)
+    low, middle, high = np.round(np.quantile(ended, QUANTILES), 2) + 0.0  # no -0.00
     return f"{middle:.2f}" if np.size(values) == 1 else f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
