@@ -21,7 +21,7 @@ from fabsim import plots, report
 from fabsim.cli import main
 from fabsim.errors import InputError
 from fabsim.plots.pareto import unbeaten
-from fabsim.plots.view import logarithmic, view
+from fabsim.plots.view import KINDS, logarithmic, view
 from fabsim.spread import others, spread, table
 from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.study.catalogue import metric
@@ -238,6 +238,17 @@ def test_pareto_and_share_are_drawn(grid: xarray.Dataset) -> None:
     ]  # fmt: skip
     line = plots.plot(grid, "share", by="transport.window").axes[0].lines[4]
     assert line.get_ydata()[-1] == pytest.approx(95.0)  # one of 20 has no figure
+
+
+def test_a_sweep_of_which_nothing_ended_is_still_told(tmp_path: Path) -> None:
+    sheet = made_up(BUFFER, WINDOW, seeds=SEEDS, last_completion=np.nan, cost=np.nan)
+    data = dataset(sheet)
+    for kind in KINDS:
+        plots.save(plots.plot(data, kind), tmp_path / "p.png")
+    assert "60 of 60 have no figures" in as_text(data)
+    assert "*" not in pivot(data, "queue.buffer", "seed").split("best")[1]
+    publish(tmp_path / "s.h5", encode({"": sheet}))
+    assert "3 of 8 flows are unfinished" in report.page(tmp_path / "s.h5")
 
 
 def test_csv_has_a_row_for_each_point_in_si_units(grid: xarray.Dataset) -> None:

@@ -32,7 +32,8 @@ def share(data: xarray.Dataset, view: View) -> Figure:
         ended = np.sort(values[np.isfinite(values)])
         part = 100 * np.arange(1, len(ended) + 1) / max(len(values), 1)
         line_of = {"color": tint, "linewidth": 1.6, "label": by.labels[number] if by else of.name}
-        axes.step(np.append(ended[:1], ended), np.append(0.0, part)[: len(ended) + 1], where="post", **line_of)
+        from_0 = (np.append(ended[:1], ended), np.append(0.0, part)) if len(ended) else ([], [])
+        axes.step(*from_0, where="post", **line_of)
         some = [int(np.ceil(share * len(values))) - 1 for share in MARKED]
         some = [place for place in some if 0 <= place < len(ended)]
         axes.plot(ended[some], part[some], "o", color=tint, markersize=5)

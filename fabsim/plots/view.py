@@ -105,8 +105,9 @@ def _longest(data: xarray.Dataset, taken: Axis | None) -> Axis | None:
 
 
 def _lines(data: xarray.Dataset, of: str, taken: Axis | None) -> str | None:
-    """Of the axes with few values the one along which the figure moves most."""
-    some = [one for one in _free(data, taken) if one.size <= LINES or one.dim == SAMPLE]
+    """Of the axes with few values the one along which the figure moves most. (Dots of a sample may have any colour.)"""
+    dots = taken is not None and taken.dim == SAMPLE
+    some = [one for one in _free(data, taken) if one.size <= LINES or (dots and one.dim == SAMPLE)]
     moved = {one.name: np.ptp(np.nan_to_num(table(data, figure(data, of), one)[1])) for one in some}
     return max(moved, key=lambda name: moved[name], default=None)
 
