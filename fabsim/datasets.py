@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabsim import journal
 from fabsim.errors import InputError
+from fabsim.journal import Journal
 from fabsim.store import check_source, decode
 
 if TYPE_CHECKING:
@@ -47,15 +48,13 @@ def open(path: str | Path, case: str | None = None) -> xarray.Dataset:
 def is_sweep(path: str | Path) -> bool:
     """Whether a folder or file is that of a sweep. Raises InputError where it is neither sweep nor result."""
     if Path(path).is_dir():
-        return journal.existing(path) is not None
+        return bool(_journal(Path(path)))
     return decode(path)[""].attributes.get("kind") == "sweep"
 
 
 def _folder(folder: Path) -> xarray.Dataset:
     """A sweep, as far as it has come."""
-    found = journal.existing(folder)
-    if found is None:
-        raise InputError(f"{folder}: is an empty folder; name a result file, or the folder of a sweep")
+    found = _journal(folder)
     if found.whole.is_file():
         return open(found.whole)
     from fabsim.scenario.scenario import validated
@@ -65,6 +64,13 @@ def _folder(folder: Path) -> xarray.Dataset:
 
     scenario = validated(read_text(found.plan["scenario"], str(folder), folder))
     return dataset(whole(scenario, design(scenario), (sheet for _, sheet in found.sheets())))
+
+
+def _journal(folder: Path) -> Journal:
+    found = journal.existing(folder)
+    if found is None:
+        raise InputError(f"{folder}: is an empty folder; name a result file, or the folder of a sweep")
+    return found
 
 
 def _load(path: str | Path, group: str | None = None) -> xarray.Dataset:

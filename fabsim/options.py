@@ -15,6 +15,8 @@ import click
 from fabsim.errors import InputError
 
 if TYPE_CHECKING:
+    import xarray
+
     from fabsim.scenario import Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,6 +46,24 @@ def device_option(command: F) -> F:
     """--device."""
     kinds = click.Choice(["cpu", "gpu", "tpu"])
     return click.option("--device", type=kinds, help="Where to compute; if not given, the best that there is.")(command)
+
+
+def at_option(command: F) -> F:
+    """--at."""
+    text = "Of a sweep: only the points with this value (may be given several times)."
+    return click.option("--at", "chosen", multiple=True, metavar="KEY=VALUE", help=text)(command)
+
+
+def chosen_part(data: xarray.Dataset, pairs: Sequence[str]) -> xarray.Dataset:
+    """The part of a sweep that --at asks for. Raises InputError."""
+    from fabsim.swept import at
+
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise InputError(f"--at {pair}: not KEY=VALUE; write it like --at transport.window='1 BDP'")
+        data = at(data, {key.strip(): text.strip()})
+    return data
 
 
 def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision: str | None) -> Scenario:

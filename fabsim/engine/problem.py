@@ -85,7 +85,7 @@ def path_latency(fabric: Fabric, routes: Routes, packet: Packet, flows: Flows) -
     """
     used = routes.path >= 0
     latency = np.where(used, fabric.latency[routes.path], 0.0).sum(-1)
-    slowness = np.where(used, 1.0 / fabric.capacity[routes.path], 0.0)
+    slowness = 1.0 / np.where(used, fabric.capacity[routes.path], np.inf)
     forward = slowness.sum(-1) - slowness.max(-1)
     largest = np.minimum(packet.mtu, packet.wire(messages(flows)))[:, None]
     return latency + largest * forward, latency + packet.trim * slowness.sum(-1), used.sum(-1)

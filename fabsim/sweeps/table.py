@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.study.catalogue import metric
+from fabsim.spread import QUANTILES
+from fabsim.swept import NOT_RUN, SEED, axis, dims, figure, headlines, keys
 
 if TYPE_CHECKING:
     import xarray
@@ -14,97 +15,64 @@ if TYPE_CHECKING:
 ROWS = 60
 """Most rows of a table; of a longer one, the first and the last."""
 
-SCALES = {"s": ("us", 1e6), "B": ("kB", 1e-3), "B/s": ("Gbps", 8e-9)}
-"""How units are shown."""
-
-FEW = 4
-"""Figures of a table."""
-
-HEADLINES = ("last_completion", "completion_mean", "completion_p99", "slowdown_mean", "busbw", "queue_peak", "dropped")
-"""Figures of the table, where the sweep has kept them; else the first that it has."""
-
 
 def as_text(data: xarray.Dataset) -> str:
     """The table of a sweep, with what failed and why."""
-    over = "seed" if data.sizes.get("seed", 1) > 1 else None
-    dims = [dim for dim in axes(data) if dim != over]
-    names = headlines(data)
-    keys = [str(key) for key, c in data.coords.items() if c.dims and c.dims[0] in dims]
-    heads = [_headed(key, str(data[key].attrs.get("units", ""))) for key in keys]
-    heads += [_headed(name, unit(data, name)) for name in names]
-    places = list(np.ndindex(*(data.sizes[dim] for dim in dims)))
-    shown = places if len(places) <= ROWS else [*places[: ROWS // 2], None, *places[-ROWS // 2 :]]
-    rows = [heads]
-    for place in shown:
-        if place is None:
-            rows.append(["..."] * len(heads))
-            continue
-        at = dict(zip(dims, place, strict=True))
-        row = [_value(data[key].values[at[str(data[key].dims[0])]]) for key in keys]
-        rows.append(row + [spread(data[name].isel(at).values, scale(data, name)) for name in names])
-    lines = aligned(rows)
-    if over is not None:
-        lines.append(f"median (5 to 95 %) of {data.sizes[over]} seeds")
+    lines = aligned(rows(data))
+    if data.sizes.get(SEED, 1) > 1:
+        lines.append(f"median (5 to 95 %) of {data.sizes[SEED]} seeds")
     return "\n".join(lines + failures(data))
 
 
-def headlines(data: xarray.Dataset) -> list[str]:
-    """The figures that a table begins with."""
-    found = figures(data)
-    return ([name for name in HEADLINES if name in found] or found)[:FEW]
+def rows(data: xarray.Dataset) -> list[list[str]]:
+    """The headline figures at each point, below their names."""
+    over = SEED if data.sizes.get(SEED, 1) > 1 else None
+    along = [dim for dim in dims(data) if dim != over]
+    axes = [axis(data, key) for dim in along for key in keys(data, dim)]
+    shape = tuple(data.sizes[dim] for dim in dims(data))
+    shown = [figure(data, name) for name in headlines(data)]
+    columns = [one.values.reshape(*shape[: len(along)], -1) for one in shown]  # the seed is the last dimension
+    places = list(np.ndindex(shape[: len(along)]))
+    found = [[one.heading for one in [*axes, *shown]]]
+    for place in places if len(places) <= ROWS else [*places[: ROWS // 2], None, *places[-ROWS // 2 :]]:
+        if place is None:
+            found.append(["..."] * len(found[0]))
+            continue
+        row = [one.labels[one.place[place[along.index(one.dim)]]] for one in axes]
+        found.append(row + [spread(column[place]) for column in columns])
+    return found
 
 
-def figures(data: xarray.Dataset) -> list[str]:
-    """All figures that a sweep has kept."""
-    return [str(name) for name in data.data_vars if metric(str(name)) is not None]
-
-
-def axes(data: xarray.Dataset) -> list[str]:
-    """The dimensions of its design."""
-    return [str(dim) for dim in data["reason"].dims]
-
-
-def spread(values: Any, factor: float) -> str:
+def spread(values: Any) -> str:
     """The median; of several values with the 5th and 95th percentile."""
-    ended = np.atleast_1d(values)[np.isfinite(np.atleast_1d(values))] * factor
+    ended = values[np.isfinite(values)]
     if not len(ended):
         return "-"
-    middle = f"{np.median(ended):.2f}"
-    low, high = np.quantile(ended, [0.05, 0.95])
-    return middle if np.size(values) == 1 else f"{middle} ({low:.2f} to {high:.2f})"
-
-
-def unit(data: xarray.Dataset, name: str) -> str:
-    """As it is shown."""
-    written = str(data[name].attrs.get("units", ""))
-    return SCALES.get(written, ("" if written == "1" else written, 1.0))[0]
-
-
-def scale(data: xarray.Dataset, name: str) -> float:
-    """Factor to the unit in which it is shown."""
-    return SCALES.get(str(data[name].attrs.get("units", "")), ("", 1.0))[1]
+    low, middle, high = np.round(np.quantile(ended, QUANTILES), 2) + 0.0  # no -0.00
+    return f"{middle:.2f}" if np.size(values) == 1 else f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def failures(data: xarray.Dataset, most: int = 3) -> list[str]:
-    """How many failed, and the commonest reasons."""
-    reasons = data["reason"].values.reshape(-1)
-    told = reasons[reasons != ""]
-    if not len(told):
+    """How many points have no figures, and the commonest reasons."""
+    found = reasons(data)
+    if not found:
         return []
-    text, count = np.unique(told.astype(str), return_counts=True)
-    order = np.argsort(-count)[:most]
-    return [f"{len(told)} of {len(reasons)} have no figures:", *(f"  {count[i]} x {text[i]}" for i in order)]
+    total = int(np.prod([data.sizes[dim] for dim in dims(data)], dtype=np.int64))
+    return [
+        f"{sum(found.values()):,} of {total:,} have no figures:",
+        *(f"  {count:,} x {text}" for text, count in list(found.items())[:most]),
+    ]
+
+
+def reasons(data: xarray.Dataset) -> dict[str, int]:
+    """How often each reason stands there, the commonest first; points that are not run yet are left out."""
+    told = data["reason"].values.reshape(-1)
+    told = told[(told != "") & (told != NOT_RUN)].astype(str)
+    text, count = np.unique(told, return_counts=True)
+    return {str(text[i]): int(count[i]) for i in np.argsort(-count, kind="stable")}
 
 
 def aligned(rows: list[list[str]]) -> list[str]:
     """Lines with their columns to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
-
-
-def _headed(name: str, units: str) -> str:
-    return f"{name} ({units})" if units else name
-
-
-def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)

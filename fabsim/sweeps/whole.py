@@ -13,6 +13,7 @@ from fabsim.store import Sheet, Variable
 from fabsim.study.catalogue import metric
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.work import POINT
+from fabsim.swept import NOT_RUN
 
 if TYPE_CHECKING:
     import xarray
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def whole(scenario: Scenario, design: Design, sheets: Iterable[Sheet]) -> Sheet:
-    """Shards put together; NaN, and the reason "not run yet", where one is missing."""
+    """Shards put together; NaN, and the reason NOT_RUN, where one is missing."""
     names = [axis.name for axis in design.axes]
     variables = coordinates(design)
     figures = {name: np.full(design.count, np.nan) for name in metrics_of(scenario)}
-    reason = np.full(design.count, "not run yet", dtype=object)
+    reason = np.full(design.count, NOT_RUN, dtype=object)
     traces: dict[str, tuple[Variable, Any]] = {}
     for sheet in sheets:
         points = sheet.variables[POINT].values
