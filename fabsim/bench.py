@@ -15,7 +15,7 @@ import numpy as np
 
 from fabsim.engine.simulate import begin, simulate
 from fabsim.scenario import load
-from fabsim.study.batch import stack, widen
+from fabsim.engine.batch import stack, widen
 
 STEPS = 300
 PACKET_SECONDS = 2.11

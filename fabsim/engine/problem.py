@@ -66,6 +66,8 @@ class Problem:
     unit: Array  # bytes that the fastest NIC sends in dt: the engine's unit of bytes
     ack: Array  # bytes of an acknowledgement or a trimmed packet
     mtu: Array  # bytes
+    # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
+    axis: str | None = dataclasses.field(default=None, metadata=STATIC)
 
     @property
     def flows(self) -> int:

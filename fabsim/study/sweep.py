@@ -19,7 +19,7 @@ from fabsim.engine.simulate import begin, chunk, empty_frame, finish
 from fabsim.engine.state import State
 from fabsim.errors import Stopped
 from fabsim.models.model import Model
-from fabsim.study.batch import shape_of, stack, widen
+from fabsim.engine.batch import shape_of, stack, widen
 from fabsim.typing import Array, Float, Int
 
 METRICS = {
