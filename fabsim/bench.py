@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.engine.batch import stack, widen
 from fabsim.engine.simulate import begin, simulate
 from fabsim.scenario import load
-from fabsim.engine.batch import stack, widen
 
 STEPS = 300
 PACKET_SECONDS = 2.11

@@ -1,6 +1,7 @@
 """Where flows meet: what a device must hear from the others when the flows of a problem are spread over several.
 
-Each function hands back what it is given where a problem is on one device (`axis` is None): that program is not touched.
+Each function hands back what it is given where a problem is on one device (`axis` is None); that program is not
+touched.
 """
 
 from __future__ import annotations

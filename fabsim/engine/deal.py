@@ -63,11 +63,23 @@ def part(problem: Problem, flows: Int, real: int, place: Int, everyone: int) -> 
     """
     p = problem
     pads = np.arange(len(flows)) >= real
-    by_axis = {0: "first port_link hops size packet start trigger need fires at_sender leader head grain", 1: "same route"}
-    taken: dict[str, np.ndarray] = {
-        name: np.take(np.asarray(getattr(p, name)), flows, axis) for axis, names in by_axis.items() for name in names.split()
+    by_axis = {
+        0: "first port_link hops size packet start trigger need fires at_sender leader head grain",
+        1: "same route",
     }
-    for name, nothing in (("size", 0), ("start", 0), ("trigger", p.triggers), ("fires", p.triggers), ("head", 0), ("grain", 0)):
+    taken: dict[str, np.ndarray] = {
+        name: np.take(np.asarray(getattr(p, name)), flows, axis)
+        for axis, names in by_axis.items()
+        for name in names.split()
+    }
+    for name, nothing in (
+        ("size", 0),
+        ("start", 0),
+        ("trigger", p.triggers),
+        ("fires", p.triggers),
+        ("head", 0),
+        ("grain", 0),
+    ):
         taken[name][pads] = nothing
     follows = (taken["leader"] < p.flows) & ~pads
     taken["leader"] = np.where(follows, place[np.minimum(taken["leader"], p.flows - 1)], everyone).astype(np.int32)

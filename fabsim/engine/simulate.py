@@ -12,7 +12,7 @@ from fabsim.engine import flags
 from fabsim.engine.across import total
 from fabsim.engine.problem import Problem
 from fabsim.engine.setup import LATER, Setup, prepare
-from fabsim.engine.spread import COLUMNS, EACH, SAME, STATE, Spread, either, in_order, on_each
+from fabsim.engine.spread import COLUMNS, EACH, SAME, STATE, Spread, columns_in_order, either, in_order, on_each
 from fabsim.engine.state import State, initial
 from fabsim.engine.step import step
 from fabsim.models.model import Model
@@ -51,7 +51,7 @@ class Trace:
         sender_completion: [F] s, when the sender knew.
         start: [F] s, when the flow started; inf where it did not.
         frames: see Frame, leading axis T.
-        state: the last state (to go on from, or to look into).
+        state: the last state (to go on from, or to look into); of a problem that is spread, as it lies on the devices.
         flags: int32 bits, see engine.flags.
     """
 
@@ -64,8 +64,9 @@ class Trace:
 
 
 FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS)
-TRACE = Trace(EACH, EACH, EACH, FRAME, STATE, EACH)
-"""How they lie on the devices of a problem that is spread: what happens on the links is known to all."""
+TRACE = Trace(EACH, EACH, EACH, SAME, STATE, EACH)
+"""How they lie on the devices of a problem that is spread, before flows are put in order: what happens on the links is
+known to all."""
 
 
 def empty_frame(s: Setup) -> Frame:
@@ -135,7 +136,8 @@ def chunk(
     def more(problem: Problem, model: Model[Any], state: State) -> tuple[State, Frame]:
         return frames(prepare(problem, model), state, count, every, checkpoint)
 
-    return on_each(problem, model, more, (STATE,), (STATE, FRAME), state)
+    state, seen = on_each(problem, model, more, (STATE,), (STATE, FRAME), state)
+    return state, dataclasses.replace(seen, again=columns_in_order(problem, seen.again))
 
 
 keep_going = jax.jit(chunk, static_argnames=("count", "every", "checkpoint"))
@@ -148,20 +150,14 @@ def finish(problem: Problem | Spread, model: Model[Any], state: State, seen: Fra
     def trace(problem: Problem, model: Model[Any], state: State, seen: Frame) -> Trace:
         return summarise(prepare(problem, model), state, seen)
 
-    return as_one(problem, on_each(problem, model, trace, (STATE, FRAME), TRACE, state, seen))
+    found = on_each(problem, model, trace, (STATE, SAME), TRACE, state, seen)
+    times = in_order(problem, (found.completion, found.sender_completion, found.start))
+    return Trace(*times, found.frames, found.state, either(problem, found.flags))
 
 
-def as_one(problem: Problem | Spread, trace: Trace) -> Trace:
-    """The trace with its flows in their own order; the last state stays as it lies."""
-    if isinstance(problem, Problem):
-        return trace
-    times = in_order(problem, (trace.completion, trace.sender_completion, trace.start))
-    again = in_order(problem, trace.frames.again.T[None]).T
-    frames = dataclasses.replace(trace.frames, again=again)
-    return Trace(*times, frames, trace.state, either(problem, trace.flags))
-
-
-def simulate(problem: Problem | Spread, model: Model[Any], *, steps: int, every: int = 10, checkpoint: bool = True) -> Trace:
+def simulate(
+    problem: Problem | Spread, model: Model[Any], *, steps: int, every: int = 10, checkpoint: bool = True
+) -> Trace:
     """Run `steps` steps, rounded up to whole frames of `every`: a pure function, differentiable and vmappable.
 
     Three jitted programs one after another, so that the host driver, which runs the same three, gives equal values to

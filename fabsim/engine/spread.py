@@ -25,7 +25,9 @@ from fabsim.engine.state import State
 from fabsim.models.model import Model
 from fabsim.typing import Array
 
-EACH, SAME, COLUMNS = P(AXIS), P(), P(None, AXIS)
+EACH: Any = P(AXIS)
+SAME: Any = P()
+COLUMNS: Any = P(None, AXIS)
 """How an array lies on the devices: with a leading axis of them; whole on each, and equal; with its columns parted."""
 
 STATE = State(SAME, EACH, EACH, SAME, EACH, EACH, EACH, SAME, EACH, EACH)
@@ -103,11 +105,9 @@ def dealt(s: Spread, model: Model[Any]) -> tuple[Model[Any], Model[Any]]:
         return jnp.ndim(x) > 0 and jnp.shape(x)[0] == flows
 
     law = jax.tree.map(lambda x: x[s.order] if by_flow(x) else x, model.transport)
-    lies: Any = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, model.transport)
+    lies = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, model.transport)
     split = jax.tree.map(lambda x: x[s.order], model.split)
-    same: Any = SAME
-    each: Any = EACH
-    return dataclasses.replace(model, transport=law, split=split), Model(same, same, lies, each)
+    return dataclasses.replace(model, transport=law, split=split), Model(SAME, SAME, lies, EACH)
 
 
 def on_each(
@@ -146,6 +146,11 @@ def in_order(problem: Problem | Spread, tree: Any) -> Any:
     return jax.tree.map(
         lambda x: jax.lax.with_sharding_constraint(x.reshape(-1, *x.shape[2:])[problem.place], same), tree
     )
+
+
+def columns_in_order(problem: Problem | Spread, x: Array) -> Array:
+    """[T, D x M] -> [T, F]."""
+    return x if isinstance(problem, Problem) else in_order(problem, x.T[None]).T
 
 
 def either(problem: Problem | Spread, bits: Array) -> Array:

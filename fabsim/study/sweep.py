@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
+from fabsim.engine.batch import shape_of, stack, widen
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import CHUNK
 from fabsim.engine.setup import LATER, prepare
@@ -19,7 +20,6 @@ from fabsim.engine.simulate import begin, chunk, empty_frame, finish
 from fabsim.engine.state import State
 from fabsim.errors import Stopped
 from fabsim.models.model import Model
-from fabsim.engine.batch import shape_of, stack, widen
 from fabsim.typing import Array, Float, Int
 
 METRICS = {
