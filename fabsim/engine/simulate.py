@@ -151,8 +151,8 @@ def finish(problem: Problem | Spread, model: Model[Any], state: State, seen: Fra
         return summarise(prepare(problem, model), state, seen)
 
     found = on_each(problem, model, trace, (STATE, SAME), TRACE, state, seen)
-    times = in_order(problem, (found.completion, found.sender_completion, found.start))
-    return Trace(*times, found.frames, found.state, either(problem, found.flags))
+    done, known, start = in_order(problem, (found.completion, found.sender_completion, found.start))
+    return Trace(done, known, start, found.frames, found.state, either(problem, found.flags))
 
 
 def simulate(
