@@ -62,7 +62,7 @@ def found() -> dict[str, Any]:
     return answer(start("tests.eight_devices"))
 
 
-RUNS = ["window 0", "window 1", "window 2", "nscc 0", "nscc 1", "ideal 0", "run", "window by flow"]
+RUNS = ["window 0", "window 1", "window 2", "nscc 0", "nscc 1", "ideal 0", "run"]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -111,6 +111,9 @@ def test_flows_are_dealt_by_sender_in_equal_parts() -> None:
         device = place // order.shape[1]
         assert all(len(set(device[src == host])) == 1 for host in range(16))
         assert np.ptp(np.bincount(device, minlength=devices)) <= 3
+    few, _ = case(fabric, assemble([0, 1, *[2] * 50, 3, 4], [5] * 54, 1e5))
+    order, place = deal(few, 4)
+    np.testing.assert_array_equal(np.bincount(place // order.shape[1]), [2, 50, 1, 1])
     with pytest.raises(InputError, match=r"17 given, .* 16 or fewer would do"):
         deal(problem, 17)
 

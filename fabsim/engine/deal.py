@@ -29,11 +29,10 @@ def deal(problem: Problem, devices: int) -> tuple[Int, Int]:
             f"devices: {devices} given, but the flows of one sending port cannot be parted, and {len(number)} ports "
             f"send; {len(number)} or fewer would do"
         )
-    middle = np.cumsum(size) - 0.5 * size
-    at = np.minimum(middle / size.sum() * devices, devices - 1).astype(int)
-    at = np.maximum(at, np.arange(len(number)) - len(number) + devices)  # so many are left that no device is idle
-    at = np.minimum(at, np.arange(len(number)))
-    at = np.minimum(np.maximum.accumulate(at), devices - 1)
+    middle, turn = np.cumsum(size) - 0.5 * size, np.arange(len(number))
+    at = (middle / size.sum() * devices).astype(int)
+    at = np.minimum(np.minimum.accumulate(at - turn), 0) + turn  # no device is passed over
+    at = np.maximum(at, turn - len(turn) + devices)  # and none is left without
     device = at[np.searchsorted(number, group)]
     each = [np.flatnonzero(device == d) for d in range(devices)]
     longest = max(len(mine) for mine in each)
