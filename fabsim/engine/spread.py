@@ -30,6 +30,9 @@ SAME: Any = P()
 COLUMNS: Any = P(None, AXIS)
 """How an array lies on the devices: with a leading axis of them; whole on each, and equal; with its columns parted."""
 
+SCALARS = ("dt", "unit", "ack", "mtu")
+"""Fields of a problem that all devices have in common."""
+
 STATE = State(SAME, EACH, EACH, SAME, EACH, EACH, EACH, SAME, EACH, EACH)
 """How a state lies: the ports and the triggers are on each device, and equal."""
 
@@ -87,9 +90,6 @@ def spread(problem: Problem, mesh: Mesh) -> Spread:
         jax.device_put(order.astype(np.int32), same),
         jax.device_put(place.astype(np.int32), same),
     )
-
-
-SCALARS = ("dt", "unit", "ack", "mtu")
 
 
 def layout(problem: Problem) -> Problem:
