@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.engine.batch import Batch, batch
 from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import begin, simulate
 from fabsim.models.model import Model
 from fabsim.scenario import load
 from fabsim.study.advance import SIDE_BY_SIDE, over, run_batch, spread_out
-from fabsim.study.batch import Batch, batch
 
 STEPS = 300
 PACKET_SECONDS = 2.11

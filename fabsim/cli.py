@@ -47,8 +47,13 @@ def cli() -> None:
 @click.option("--plot", metavar="P.png", help="Where the picture of completions goes (.png, .svg, .pdf).")
 @click.option("--no-plot", is_flag=True, help="Draw nothing.")
 @click.option("--watch", default=32, show_default=True, type=click.IntRange(min=0), help="Links whose series to keep.")
+@click.option(
+    "--devices", default=1, show_default=True, type=click.IntRange(min=1), help="Spread the flows over so many."
+)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def run(out: str | None, force: bool, plot: str | None, no_plot: bool, watch: int, quiet: bool, **given: Any) -> None:
+def run(
+    out: str | None, force: bool, plot: str | None, no_plot: bool, watch: int, devices: int, quiet: bool, **given: Any
+) -> None:
     """Run a scenario, or each of its cases, and print completion times.
 
     \b
@@ -56,8 +61,9 @@ def run(out: str | None, force: bool, plot: str | None, no_plot: bool, watch: in
       fabsim run configs/first_flight.yaml
       fabsim run my.yaml --set seeds=20           median and 5 to 95 % of 20 draws
       fabsim run configs/incast.yaml --set queue.buffer='200 kB' --out incast.h5
+      fabsim run large.yaml --devices 8           too large for one device
     """
-    scenario = _scenario(given)
+    scenario = _scenario(given, devices)
     from fabsim import plots, results, store, tables
     from fabsim.scenario.packets import packet_times
     from fabsim.scenario.run import run as run_one
@@ -68,7 +74,10 @@ def run(out: str | None, force: bool, plot: str | None, no_plot: bool, watch: in
     if picture is not None:
         store.check_target(picture, True)
     packets = packet_times(scenario)
-    done = [_named(run_one, variant, progress=not quiet, watch=watch) for variant in scenario.variants.values()]
+    done = [
+        _named(run_one, variant, progress=not quiet, watch=watch, devices=devices)
+        for variant in scenario.variants.values()
+    ]
     click.echo(tables.summary(done, packets))
     if out is not None:
         results.write(done, out, force)
@@ -192,10 +201,10 @@ def _named(run_one: Any, variant: Any, **options: Any) -> Any:
         raise Stopped(f"{variant.name}: {error}") from error
 
 
-def _scenario(given: dict[str, Any]) -> Any:
-    """The scenario of the common options, and the device set up for it."""
+def _scenario(given: dict[str, Any], devices: int = 1) -> Any:
+    """The scenario of the common options, and the devices set up for it."""
     scenario = load_scenario(given["file"], given["changes"], given["seed"], given["precision"])
-    use_device(given["device"])
+    use_device(given["device"], devices)
     return scenario
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -109,13 +110,14 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
-def use_device(kind: str | None, devices: int | None = None) -> None:
-    """Make JAX compute there; a CPU as so many devices. Raises InputError where there is no such device."""
+def use_device(kind: str | None, count: int | None = None) -> None:
+    """Make JAX compute there; the CPU stands for `count` devices. Raises InputError where there is no such device."""
     import jax
 
     keep_compiled_programs()
-    if devices is not None and kind in (None, "cpu"):
-        jax.config.update("jax_num_cpu_devices", devices)
+    if count is not None and count > 1:
+        with suppress(RuntimeError):  # JAX has started: with the devices that there are
+            jax.config.update("jax_num_cpu_devices", count)
     if kind is None:
         return
     try:

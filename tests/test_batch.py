@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fabsim.engine import flags
+from fabsim.engine.batch import batch, shape_of
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import run
 from fabsim.engine.trailing import trailing
@@ -32,7 +33,6 @@ from fabsim.study.advance import (
     run_batch,
     spread_out,
 )
-from fabsim.study.batch import batch, shape_of
 from fabsim.topology import leaf_spine
 from fabsim.workload import assemble
 from tests.small import RATE, case
@@ -157,7 +157,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 from tests.conftest import pytest_configure
 pytest_configure(None)
 from fabsim.study.advance import run_batch
-from fabsim.study.batch import batch
+from fabsim.engine.batch import batch
 from tests.test_batch import made, variant
 many = batch([made()[0]] * 11, [variant(i) for i in range(11)])
 mesh = jax.make_mesh((2, 2), ("a", "b"), devices=jax.devices()[4:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from fabsim.engine.across import total
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
 from fabsim.models.queue import PortState, Signal
@@ -23,7 +24,7 @@ def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
     if s.irregular is not None:
         fabric = jnp.concatenate([fabric, fabric[:, :, :1] * s.irregular[:, :, None]], 2)
         egress = jnp.concatenate([egress, jnp.zeros_like(egress[:, :1])], 1)
-    arrive = load(p.at, fabric, egress, p.links)
+    arrive = total(p, load(p.at, fabric, egress, p.links))
     random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
     if state.sent is not None:

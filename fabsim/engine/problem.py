@@ -70,6 +70,8 @@ class Problem:
     mtu: Array  # bytes
     reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
     dice: Array  # [F] uint32, a number of its own for each flow, from the seed
+    # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
+    axis: str | None = dataclasses.field(default=None, metadata=STATIC)
 
     @property
     def flows(self) -> int:

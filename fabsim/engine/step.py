@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine import tags, telemetry
+from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
@@ -71,9 +72,14 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
     links = state.links
     if links is not None:
         links = telemetry.remember(links, state.step, ports.queue, signal.sent)
-    left = None if state.sent is None else signal.sent.at[s.problem.port_link].add(sent)
+    left = None if state.sent is None else signal.sent + total(s.problem, by_link(s, sent))
     after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, links, fired, left, law, flags)
     return after, Seen(signal, ports.queue, feedback.nacked, sent)
+
+
+def by_link(s: Setup, sent: Array) -> Array:
+    """[L + 1] what the senders' own links carried."""
+    return jnp.zeros_like(s.capacity).at[s.problem.port_link].add(sent)
 
 
 def hear(flow: FlowState, back: Feedback) -> FlowState:

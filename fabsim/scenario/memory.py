@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabsim.errors import InputError
 from fabsim.routing.paths import find_ends
 from fabsim.topology import Fabric
+from fabsim.typing import Int
 from fabsim.units import show_size
 from fabsim.workload import Flows
 
@@ -55,6 +58,20 @@ def refuse_too_large(fabric: Fabric, flows: Flows, single_path: bool, width: int
         raise InputError(
             f"{flows.count:,} flows over all their paths need about {show_size(need)} of memory, and {show_size(have)} "
             "is free; routing: {kind: ecmp}, fewer flows or a smaller fabric would do"
+        )
+
+
+def refuse_too_large_for(devices: Sequence[Any], path: Int, width: int) -> None:
+    """Raises InputError where a device's part of all paths [F, K, hops] does not fit into it.
+
+    devices: of JAX; those that compute in this machine's memory (CPUs) have none of their own to fill.
+    """
+    need = float(path.size) * VALUES * width
+    have = min(float((device.memory_stats() or {}).get("bytes_limit", math.inf)) for device in devices)
+    if need / len(devices) > have:
+        raise InputError(
+            f"devices: each of {len(devices)} needs about {show_size(need / len(devices))} of memory, and has "
+            f"{show_size(have)}; {math.ceil(need / have)} devices would do"
         )
 
 

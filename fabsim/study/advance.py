@@ -12,6 +12,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from tqdm import tqdm
 
+from fabsim.engine.batch import Batch
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import CHUNK
 from fabsim.engine.setup import LATER, prepare
@@ -19,7 +20,6 @@ from fabsim.engine.simulate import begin, chunk, empty_frame, finish
 from fabsim.engine.state import State
 from fabsim.engine.trailing import trailing
 from fabsim.models.model import Model
-from fabsim.study.batch import Batch
 from fabsim.typing import Array, Float, Int
 
 AXIS = "scenario"

@@ -11,10 +11,10 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.engine import flags
+from fabsim.engine.batch import Widths, batch, shape_of
 from fabsim.engine.problem import Problem
 from fabsim.models.model import Model
 from fabsim.study.advance import Outcome, run_batch
-from fabsim.study.batch import Widths, batch, shape_of
 from fabsim.study.metrics import Facts, reduce, stacked
 from fabsim.typing import Float
 
@@ -45,7 +45,7 @@ class How:
         every: steps of a frame.
         horizon: s after which a run until done is given up.
         widths: of padded tables; None: as the members need.
-        differs: leaves that members have of their own in any case; see fabsim.study.batch.batch.
+        differs: leaves that members have of their own in any case; see fabsim.engine.batch.batch.
         size: members of a batch; None: as many as there are.
         devices: to spread over; None: what suits the machine.
     """

@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from fabsim.engine.batch import Widths
 from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler, Member
 from fabsim.scenario.memory import available, needed_by
 from fabsim.scenario.scenario import Scenario
-from fabsim.study.batch import Widths
 from fabsim.sweeps.design import Design
 from fabsim.typing import Int
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
+from fabsim.engine.batch import shape_of
 from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler
-from fabsim.study.batch import shape_of
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.draft import SHARD, Draft, Program, members_of
 from fabsim.sweeps.structure import structures

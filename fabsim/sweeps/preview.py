@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fabsim.engine.batch import Batch, batch
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.check import ideal_seconds
 from fabsim.scenario.memory import available
 from fabsim.study.advance import run_batch
-from fabsim.study.batch import Batch, batch
 from fabsim.study.catalogue import TRACE_AXES
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program
