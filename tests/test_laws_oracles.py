@@ -102,7 +102,7 @@ def test_dctcp_reaches_its_largest_queue(senders: int) -> None:
         assert found == pytest.approx(40 + senders, rel=0.05)
 
 
-@pytest.mark.parametrize("senders", [2, 4])
+@pytest.mark.parametrize("senders", [2, 10])
 def test_dctcp_marks_as_many_as_its_window_wants(senders: int) -> None:
     """alpha = sqrt(2 / W) (the same paper), for windows of many packets; smoothed over many periods."""
     run, window = dctcp(senders, gain=1 / 128)

@@ -32,8 +32,8 @@ class Dctcp:
     acknowledgements: a window of them is a round trip. A trimmed byte counts as a marked one. Slow start is left out.
 
     It wants marks that begin and are certain at one queue K (ecn_low = ecn_high). N long flows through a port of rate C
-    then oscillate; with W = (C d + K) / N packets for a round trip d without queueing, a is near sqrt(2 / W), and the
-    queue reaches K + N packets.
+    then oscillate; with W = (C d + K) / N packets for a round trip d without queueing, a is near sqrt(2 / W). The queue
+    reaches K + N packets where marks are set on arrival, and a little less where they are set on leaving.
 
     Smooth in all parameters; the step of the marks at K is not, a ramp between two thresholds is.
 
