@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from fabsim.errors import InputError, Stopped
+from fabsim.gradients import tune
 from fabsim.guard import guarded
 from fabsim.language import SCHEMA, explain, new, print_schema
 from fabsim.options import device_option, load_scenario, picture_place, scenario_options, use_device
@@ -229,23 +230,7 @@ def sweep(out: str | None, force: bool, quiet: bool, **given: Any) -> None:
         click.echo(f"result: {out}")
 
 
-@cli.command()
-@scenario_options
-@click.option("--no-check", is_flag=True, help="Do not compare the gradient with finite differences first.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-def tune(no_check: bool, quiet: bool, **given: Any) -> None:
-    """Descend along the gradient through the simulator, as the `tune` section says.
-
-    \b
-    Examples:
-      fabsim tune configs/tune/first.yaml
-      fabsim tune configs/tune/first.yaml --set tune.steps=100 --no-check
-    """
-    scenario = _scenario(given)
-    from fabsim.scenario.tune import as_text
-    from fabsim.scenario.tune import tune as descend
-
-    click.echo(as_text(descend(scenario, check=not no_check, progress=not quiet)))
+cli.add_command(tune)
 
 
 @cli.command()

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 
 from fabsim.errors import Stopped
 from fabsim.routing.routes import Routes
-from fabsim.typing import Float
+from fabsim.typing import Float, Int
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def link_load(routes: Routes, demand: Float, links: int) -> Float:
     """[L] what crosses each link, for demands [F]."""
     used = routes.path >= 0
     share = np.broadcast_to((demand[:, None] * routes.weight)[:, :, None], routes.path.shape)
-    return np.bincount(routes.path[used], weights=share[used], minlength=links)
+    return np.bincount(routes.path[used], weights=share[used], minlength=links).astype(float)
 
 
 def utilisation(routes: Routes, demand: Float, capacity: Float) -> Float:
@@ -92,12 +92,12 @@ def min_max_utilisation(routes: Routes, demand: Float, capacity: Float) -> Bound
     return Bound(
         utilisation=found.fun * back,
         split=split,
-        price=np.bincount(link, dual * room, minlength=len(capacity)),
+        price=np.bincount(link, dual * room, minlength=len(capacity)).astype(float),
         certificate=_certificate(dual / (dual * room).sum(), path, row, column, need, flow, at) * back,
     )
 
 
-def _certificate(dual: Float, path: Float, row: Float, column: Float, need: Float, flow: Float, at: Float) -> float:
+def _certificate(dual: Float, path: Int, row: Int, column: Int, need: Float, flow: Int, at: Int) -> float:
     """Each flow on its cheapest path under link prices whose sum over capacities is 1: no split costs less."""
     cost = np.bincount(column, dual[row], minlength=len(path))
     cheapest = np.full(at.max() + 1, np.inf)

@@ -1,0 +1,73 @@
+"""Gradients held against finite differences: forward, reverse, and central differences in float64, off the kinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+STEP = 1e-6
+"""Of a central difference, in raw numbers."""
+AWAY = 0.1
+"""How far from the start the points are, in raw numbers: a start is often a tie, and a tie is a kink."""
+KINK = 1e-4
+"""Where the differences to the left and to the right differ by more than this part, there is a kink between."""
+TRIES = 8
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A derivative along one direction.
+
+    Attributes:
+        forward, reverse: by jax.jvp and jax.vjp.
+        difference: central, over 2 STEP.
+        tries: points that were looked at until one was off the kinks; TRIES + 1 where none was.
+    """
+
+    forward: float
+    reverse: float
+    difference: float
+    tries: int
+
+    @property
+    def apart(self) -> float:
+        """The largest relative distance of forward and reverse from the difference."""
+        worst = max(abs(self.forward - self.difference), abs(self.reverse - self.difference))
+        return worst / max(abs(self.difference), 1e-300)
+
+
+Raw = tuple[jax.Array, ...]
+Programs = tuple[Callable[[Raw, Raw], tuple[jax.Array, jax.Array]], Callable[[Raw], Raw]]
+
+
+def programs(value: Callable[[Raw], jax.Array]) -> Programs:
+    """Value and derivative along a direction, and the gradient; compiled in a hurry, since they run but a few times."""
+    hurry: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
+    return jax.jit(lambda at, way: jax.jvp(value, (at,), (way,)), **hurry), jax.jit(jax.grad(value), **hurry)
+
+
+def slope(compiled: Programs, raw: Raw, place: int, random: np.random.Generator) -> Slope:
+    """The derivative along a random direction of one of the arguments, at a random point near `raw`.
+
+    Give numbers in float64. At a kink one-sided differences disagree, and another point is taken.
+    """
+    forward, reverse = compiled
+    found = Slope(0.0, 0.0, np.nan, TRIES + 1)
+    for tries in range(1, TRIES + 1):
+        point = tuple(x + jnp.asarray(random.normal(0, AWAY, x.shape), x.dtype) for x in raw)
+        ways = [random.normal(0, 1, x.shape) * (number == place) for number, x in enumerate(raw)]
+        way = tuple(jnp.asarray(one, x.dtype) for one, x in zip(ways, raw, strict=True))
+        ends = [forward(jax.tree.map(lambda x, y: x + h * y, point, way), way) for h in (-STEP, 0.0, STEP)]  # noqa: B023
+        left, middle, right = (float(end[0]) for end in ends)
+        central = (right - left) / (2 * STEP)
+        bent = abs((right - middle) - (middle - left)) / STEP
+        inner = sum(float(jnp.vdot(a, b)) for a, b in zip(reverse(point), way, strict=True))
+        found = Slope(float(ends[1][1]), inner, central, tries)
+        if bent <= KINK * abs(central):
+            return found
+    return replace(found, tries=TRIES + 1)
