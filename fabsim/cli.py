@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from fabsim.errors import InputError, Stopped
-from fabsim.gradients import tune
+from fabsim.gradients import attribute, tune
 from fabsim.guard import guarded
 from fabsim.language import SCHEMA, explain, new, print_schema
 from fabsim.options import device_option, load_scenario, picture_place, scenario_options, use_device
@@ -78,7 +78,10 @@ def run(out: str | None, force: bool, plot: str | None, no_plot: bool, watch: in
 
 @cli.command()
 @scenario_options
-def check(**given: Any) -> None:
+@click.option(
+    "--inert", is_flag=True, help="Run it too, and name the keys on which its last completion does not depend."
+)
+def check(inert: bool, **given: Any) -> None:
     """Find every fault in a scenario; print sizes, derived defaults and memory.
 
     \b
@@ -90,6 +93,10 @@ def check(**given: Any) -> None:
     from fabsim.scenario.check import report
 
     click.echo(report(scenario))
+    if inert:
+        from fabsim.scenario.attribute import inert_line
+
+        click.echo("\n".join(inert_line(variant) for variant in scenario.variants.values()))
 
 
 @cli.command()
@@ -231,6 +238,7 @@ def sweep(out: str | None, force: bool, quiet: bool, **given: Any) -> None:
 
 
 cli.add_command(tune)
+cli.add_command(attribute)
 
 
 @cli.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fabsim.options import load_scenario, scenario_options, use_device
+from fabsim.options import load_scenario, picture_place, scenario_options, use_device
 
 
 @click.command()
@@ -44,6 +44,36 @@ def tune(check: bool, out: str | None, force: bool, quiet: bool, **given: Any) -
     if folder is not None:
         for path in tune_text.write(scenario, found, folder):
             click.echo(f"written: {path}")
+
+
+@click.command()
+@scenario_options
+@click.option("--objective", default="last_completion", show_default=True, metavar="NAME", help="What is made small.")
+@click.option("--top", default=10, show_default=True, type=click.IntRange(min=1), help="Entries of each table.")
+@click.option("--plot", metavar="P.png", help="Where the heat map goes (.png, .svg, .pdf).")
+@click.option("--no-plot", is_flag=True, help="Draw nothing.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def attribute(objective: str, top: int, plot: str | None, no_plot: bool, quiet: bool, **given: Any) -> None:
+    """Say which link, tier, host and buffer costs what: elasticities from one backward pass, the largest run to check.
+
+    \b
+    Examples:
+      fabsim attribute configs/incast.yaml
+      fabsim attribute my.yaml --objective p99_completion --top 20
+    """
+    scenario = _scenario(given)
+    from fabsim import plots
+    from fabsim.scenario import attribute as attribution
+    from fabsim.scenario.run import run
+
+    for case, variant in scenario.variants.items():
+        found = attribution.attribute(variant, objective)
+        click.echo((f"case {case}\n" if scenario.cases else "") + attribution.as_text(found, top))
+        if not no_plot:
+            place = picture_place(plot, f"{case} {objective} by link")
+            shown = plots.Shown(-found.capacity, f"{objective} (% less for 1 % more rate)")
+            plots.save(plots.heat_map(run(variant, progress=not quiet), shown), place)
+            click.echo(f"picture: {place}")
 
 
 def _scenario(given: dict[str, Any]) -> Any:

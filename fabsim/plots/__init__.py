@@ -2,8 +2,8 @@
 
 from fabsim.plots.descent import before_after, descent
 from fabsim.plots.figure import save
-from fabsim.plots.heat import heat_map
+from fabsim.plots.heat import Shown, heat_map
 from fabsim.plots.lines import completion_cdf, over_time
 from fabsim.plots.overview import overview
 
-__all__ = ["before_after", "completion_cdf", "descent", "heat_map", "over_time", "overview", "save"]
+__all__ = ["Shown", "before_after", "completion_cdf", "descent", "heat_map", "over_time", "overview", "save"]

@@ -103,7 +103,6 @@ def report(scenario: Scenario, task: Task, tuned: Tuned, seconds: float) -> Tuni
     split = any(isinstance(parameter, Shares) for parameter in task.parameters[0])
     ends = [ended(one, row, tuned.raw) for one, row in zip(task.members, task.parameters, strict=True)]
     at = [np.asarray(model.links.capacity, float) for _, model in ends]
-    weight = [np.asarray(model.split.weight, float) for _, model in ends]
     other = [paths(one) for one in task.members]
     best = [bound(one, routes, capacity) for one, (routes, _), capacity in zip(task.members, other, at, strict=True)]
     rows = []
@@ -113,13 +112,15 @@ def report(scenario: Scenario, task: Task, tuned: Tuned, seconds: float) -> Tuni
         rows.append(idle("split by capacity", task, [routes for _, routes in other], at))
     else:
         rows.append(row("equal split", task, [one.model for one in task.members]))
-        rows.append(row("split by capacity", task, [shared(one, routes.weight) for one, (_, routes) in
-                                                    zip(task.members, other, strict=True)]))  # fmt: skip
+        by_capacity = zip(task.members, other, strict=True)
+        rows.append(
+            row("split by capacity", task, [shared(one.model, routes.weight) for one, (_, routes) in by_capacity])
+        )
     rows.append(row("tuned", task, [model for _, model in ends], [problem for problem, _ in ends]))
     lanes = [Routes(routes.path, one.split) for (routes, _), one in zip(other, best, strict=True)]
     if split:
-        rows.append(row("best split (LP)", task, [shared(one, routes.weight) for one, routes in
-                                                  zip(task.members, lanes, strict=True)]))  # fmt: skip
+        models = [shared(model, routes.weight) for (_, model), routes in zip(ends, lanes, strict=True)]
+        rows.append(row("best split (LP)", task, models, [problem for problem, _ in ends]))
     else:
         rows.append(idle("best split (LP)", task, lanes, at))
     first = tuple(parameter.begin() for parameter in task.parameters[0])
@@ -127,9 +128,7 @@ def report(scenario: Scenario, task: Task, tuned: Tuned, seconds: float) -> Tuni
         parameter.name: (np.asarray(parameter.values(a), float), np.asarray(parameter.values(b), float))
         for parameter, a, b in zip(task.parameters[0], first, tuned.raw, strict=True)
     }
-    busy = np.stack([seconds_of(task.members[0], np.asarray(task.members[0].model.split.weight, float),
-                                task.members[0].net.fabric.capacity),
-                     seconds_of(task.members[0], weight[0], at[0])])  # fmt: skip
+    busy = np.stack([seconds_of(task.members[0], model) for model in (task.members[0].model, ends[0][1])])
     optimum = over_members([one.certificate for one in best], task.plan)
     return Tuning(scenario.name, rows, optimum, task.parameters[0], tuned, values, task.base, busy, task.objective,
                   len(task.members), seconds)  # fmt: skip
@@ -154,12 +153,11 @@ def bound(one: Member, routes: Routes, capacity: Float) -> Any:
     return min_max_utilisation(routes, np.asarray(one.problem.size, float), capacity)
 
 
-def shared(one: Member, weight: Float) -> Any:
-    """The member's model with another split of the same lanes."""
+def shared(model: Any, weight: Float) -> Any:
+    """The model with another split of the same lanes."""
     import jax.numpy as jnp
 
-    split = replace(one.model.split, weight=jnp.asarray(weight, one.model.split.weight.dtype))
-    return replace(one.model, split=split)
+    return replace(model, split=replace(model.split, weight=jnp.asarray(weight, model.split.weight.dtype)))
 
 
 def row(name: str, task: Task, models: Sequence[Any], problems: Sequence[Any] | None = None) -> Row:
@@ -167,10 +165,7 @@ def row(name: str, task: Task, models: Sequence[Any], problems: Sequence[Any] | 
     problems = [one.problem for one in task.members] if problems is None else problems
     each = [figures(one, task.objective, model, problem) for one, model, problem in
             zip(task.members, models, problems, strict=True)]  # fmt: skip
-    busy = [
-        seconds_of(one, np.asarray(model.split.weight, float), np.asarray(model.links.capacity, float)).max()
-        for one, model in zip(task.members, models, strict=True)
-    ]
+    busy = [seconds_of(one, model).max() for one, model in zip(task.members, models, strict=True)]
     terms = {term: over_members([one[term] for one in each], task.plan) for term in each[0]}
     return Row(name, over_members(busy, task.plan), terms)
 
@@ -186,11 +181,12 @@ def idle(name: str, task: Task, routes: Sequence[Routes], capacity: Sequence[Flo
     return Row(name, over_members(busy, task.plan), {})
 
 
-def seconds_of(one: Member, weight: Float, capacity: Float) -> Float:
+def seconds_of(one: Member, model: Any) -> Float:
     """[L] line-rate seconds of each link."""
     from fabsim.study.bounds import utilisation
 
-    return utilisation(Routes(one.net.routes.path, weight), np.asarray(one.problem.size, float), capacity)
+    routes = Routes(one.net.routes.path, np.asarray(model.split.weight, float))
+    return utilisation(routes, np.asarray(one.problem.size, float), np.asarray(model.links.capacity, float))
 
 
 def over_members(values: Sequence[float], plan: Plan) -> float:

@@ -70,7 +70,7 @@ def draws(scenario: Scenario, failures: Failures, fabric: Fabric) -> list[dict[s
     """What each sample adds to `fabric.degraded`: both directions of each failed cable."""
     place = ("tune", "over", "failures", "among")
     try:
-        links = np.arange(fabric.links) if failures.among == "*" else find_links(fabric, failures.among)
+        links = np.arange(fabric.links) if failures.among is None else find_links(fabric, failures.among)
     except InputError as error:
         raise InputError([scenario.source.sentence(place, text) for text in error.sentences]) from None
     between = (fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts) & (fabric.capacity > 0)

@@ -33,8 +33,8 @@ def parameters(scenario: Scenario, base: Member, members: Sequence[Member]) -> l
     assert scenario.tune is not None
     faults: list[str] = []
     rows: list[Sequence[Parameter]] = []
-    given = [entry.key for entry in scenario.tune.parameters]
-    for number, entry in enumerate(scenario.tune.parameters):
+    given = [entry.key for entry in scenario.tune.changes]
+    for number, entry in enumerate(scenario.tune.changes):
 
         def refuse(key: str, text: str, number: int = number) -> InputError:
             return InputError(scenario.source.sentence(("tune", "parameters", number, key), text))

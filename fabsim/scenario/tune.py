@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.certificate import Task, Tuning, ended, figures, report, row
+from fabsim.scenario.certificate import Task, Tuning, ended, figures, report, row, seconds_of
 from fabsim.scenario.members import members
 from fabsim.scenario.tunables import parameters
 from fabsim.scenario.tune_keys import Over, Tune
@@ -65,12 +65,14 @@ def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = Tru
     from fabsim.study.tune import Plan, batches, steps_for
 
     section = plan_of(scenario)
-    split = any(entry.key == "split.weight" for entry in section.parameters)
+    split = any(entry.key == "split.weight" for entry in section.changes)
     base, found = members(scenario, split, progress=progress)
     rows = parameters(scenario, base, found)
     objective = Objective(section.objective, checkpoint=checkpoint)
-    first = [figures(one, objective) for one in found]
-    if objective.simulated:
+    if not objective.simulated:
+        first = [{"utilisation": float(seconds_of(one, one.model).max())} for one in found]
+    else:
+        first = [figures(one, objective) for one in found]
         last = max(steps_for(one.problem, start["last_completion"]) for one, start in zip(found, first, strict=True))
         every = max(10, round(math.sqrt(last)))  # memory: as many frames as steps in a frame
         objective = replace(objective, steps=last, every=every)

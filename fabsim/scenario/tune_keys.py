@@ -102,9 +102,9 @@ class Failures(Section):
     cables: Count = like("1", 1, means="cables that fail in each", source="ours: one at a time")
     speed: Fraction = like("0.25", 0.25, means="the part of its rate that a failed cable keeps; 0 is dead",
                            source="ours: one lane of four", smooth=ALMOST)  # fmt: skip
-    among: Text = like(
-        "leaf*->spine*", "*", means="which links between switches may fail, by name", source="ours: all of them",
-    )  # fmt: skip
+    among: Text | None = like(
+        '"leaf*->spine*"', None, means="which links between switches may fail, by name", absent="all of them"
+    )
     seed: Seed | None = like("1", None, means="seed of the draws", absent="the scenario's seed")
 
 
@@ -124,11 +124,11 @@ class Over(Section):
 class Tune(Section):
     """What to better by gradient descent."""
 
-    parameters: Annotated[Many[Tuned], Field(min_length=1)] = like(
+    parameters: Annotated[Many[Tuned], Field(min_length=1)] | None = like(
         "[{key: queue.buffer, per: tier, total: now}]",
-        (Tuned(key="split.weight"),),
+        None,
         means="what may change, within which bounds and budget",
-        source="ours: the share of each flow on each path",
+        absent="[{key: split.weight}]: the share of each flow on each path",
     )
     objective: Weights = like(
         "last_completion",
@@ -169,3 +169,8 @@ class Tune(Section):
     )
     patience: Count = like("20", 20, means="steps without improvement before the end", source="ours")
     over: Over | None = like("{cases: true}", None, absent="the scenario as it is")
+
+    @property
+    def changes(self) -> tuple[Tuned, ...]:
+        """What may change, as given or by default."""
+        return self.parameters or (Tuned(key="split.weight"),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -24,31 +24,35 @@ class Slope:
     """A derivative along one direction.
 
     Attributes:
-        forward, reverse: by jax.jvp and jax.vjp.
+        forward: by jax.jvp.
+        reverse, unsaved: by jax.grad, with checkpoints and without.
         difference: central, over 2 STEP.
         tries: points that were looked at until one was off the kinks; TRIES + 1 where none was.
     """
 
     forward: float
     reverse: float
+    unsaved: float
     difference: float
     tries: int
 
     @property
     def apart(self) -> float:
-        """The largest relative distance of forward and reverse from the difference."""
-        worst = max(abs(self.forward - self.difference), abs(self.reverse - self.difference))
-        return worst / max(abs(self.difference), 1e-300)
+        """The largest relative distance of the derivatives from the difference; NaN where one is no number."""
+        exact = np.array([self.forward, self.reverse, self.unsaved])
+        return float(np.abs(exact - self.difference).max() / max(abs(self.difference), 1e-300))
 
 
 Raw = tuple[jax.Array, ...]
-Programs = tuple[Callable[[Raw, Raw], tuple[jax.Array, jax.Array]], Callable[[Raw], Raw]]
+Value = Callable[[Raw], jax.Array]
+Programs = tuple[Callable[[Raw, Raw], tuple[jax.Array, jax.Array]], Callable[[Raw], Raw], Callable[[Raw], Raw]]
 
 
-def programs(value: Callable[[Raw], jax.Array]) -> Programs:
-    """Value and derivative along a direction, and the gradient; compiled in a hurry, since they run but a few times."""
+def programs(value: Value, without_checkpoints: Value) -> Programs:
+    """Value and derivative along a direction, and two gradients; compiled in a hurry: they run but a few times."""
     hurry: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
-    return jax.jit(lambda at, way: jax.jvp(value, (at,), (way,)), **hurry), jax.jit(jax.grad(value), **hurry)
+    forward = jax.jit(lambda at, way: jax.jvp(value, (at,), (way,)), **hurry)
+    return forward, jax.jit(jax.grad(value), **hurry), jax.jit(jax.grad(without_checkpoints), **hurry)
 
 
 def slope(compiled: Programs, raw: Raw, place: int, random: np.random.Generator) -> Slope:
@@ -56,18 +60,21 @@ def slope(compiled: Programs, raw: Raw, place: int, random: np.random.Generator)
 
     Give numbers in float64. At a kink one-sided differences disagree, and another point is taken.
     """
-    forward, reverse = compiled
-    found = Slope(0.0, 0.0, np.nan, TRIES + 1)
-    for tries in range(1, TRIES + 1):
+    forward, *reverse = compiled
+    tries, found = 0, None
+    while tries < TRIES:
+        tries += 1
         point = tuple(x + jnp.asarray(random.normal(0, AWAY, x.shape), x.dtype) for x in raw)
         ways = [random.normal(0, 1, x.shape) * (number == place) for number, x in enumerate(raw)]
         way = tuple(jnp.asarray(one, x.dtype) for one, x in zip(ways, raw, strict=True))
         ends = [forward(jax.tree.map(lambda x, y: x + h * y, point, way), way) for h in (-STEP, 0.0, STEP)]  # noqa: B023
         left, middle, right = (float(end[0]) for end in ends)
-        central = (right - left) / (2 * STEP)
-        bent = abs((right - middle) - (middle - left)) / STEP
-        inner = sum(float(jnp.vdot(a, b)) for a, b in zip(reverse(point), way, strict=True))
-        found = Slope(float(ends[1][1]), inner, central, tries)
-        if bent <= KINK * abs(central):
-            return found
-    return replace(found, tries=TRIES + 1)
+        found = point, way, float(ends[1][1]), (right - left) / (2 * STEP)
+        if abs((right - middle) - (middle - left)) / STEP <= KINK * abs(found[-1]):
+            break
+    else:
+        tries += 1
+    assert found is not None
+    point, way, along, central = found
+    inner = [sum(float(jnp.vdot(a, b)) for a, b in zip(one(point), way, strict=True)) for one in reverse]
+    return Slope(along, *inner, central, tries)

@@ -52,6 +52,8 @@ class Journal:
         begun = Journal(path, stamp, tree, none, none, np.zeros((0, restarts, 0, 0)))
         if path is None or not path.exists():
             return begun
+        for aside in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed while it wrote
+            aside.unlink(missing_ok=True)
         with np.load(path, allow_pickle=False) as file:
             if str(file["stamp"]) != stamp:
                 raise InputError(f"{path}: is the journal of another tuning; name another folder, or remove the file")
