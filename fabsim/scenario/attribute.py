@@ -71,12 +71,11 @@ class Attribution:
 
     def hosts(self) -> Float:
         """[hosts] sums over the links of each host, both ways, by their rate."""
-        fabric = self.fabric
-        out, back = fabric.src < fabric.hosts, fabric.dst < fabric.hosts
-        count = fabric.hosts
-        return np.bincount(fabric.src[out], self.capacity[out], count) + np.bincount(
-            fabric.dst[back], self.capacity[back], count
-        )
+        fabric, sums = self.fabric, np.zeros(self.fabric.hosts)
+        for end in (fabric.src, fabric.dst):
+            mine = end < fabric.hosts
+            np.add.at(sums, end[mine], self.capacity[mine])
+        return sums
 
 
 def attribute(scenario: Scenario, objective: str = "last_completion", *, checked: int = CHECKED) -> Attribution:
@@ -88,7 +87,8 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
     """
     one, value, slope = backward(scenario, objective)
     capacity = np.asarray(slope.links.capacity, float)
-    largest = np.argsort(-np.abs(capacity), kind="stable")[:checked]
+    order = np.argsort(-np.abs(capacity), kind="stable")[:checked].tolist()
+    largest = [link for link in order if abs(capacity[link]) > UNSEEN]
     return Attribution(
         objective=objective,
         value=value,
@@ -96,7 +96,7 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         capacity=capacity,
         latency=np.asarray(slope.links.latency, float),
         buffer=np.asarray(slope.queue.buffer, float),
-        trials=[trial(one, objective, value, link, capacity[link]) for link in largest if abs(capacity[link]) > UNSEEN],
+        trials=[trial(one, objective, value, link, float(capacity[link])) for link in largest],
         inert=inert(slope),
     )
 
@@ -155,12 +155,12 @@ def as_text(found: Attribution, top: int = 10) -> str:
     unit = TERMS[found.objective].unit
     lines = [f"{found.objective}: {found.value * FACTOR[unit]:.3f} {unit}"]
     trials = {trial.link: trial for trial in found.trials}
-    rows = [("", "elasticity", "10 % faster: foretold", "run", "10 % slower: foretold", "run")]
+    rows: list[tuple[str, ...]] = [("", "elasticity", "10 % faster: foretold", "run", "10 % slower: foretold", "run")]
     for link in np.argsort(-np.abs(found.capacity), kind="stable")[:top]:
         if abs(found.capacity[link]) <= UNSEEN:
             break
         each = trials.get(int(link))
-        run = ("", "", "", "")
+        run: tuple[str, ...] = ("", "", "", "")
         if each is not None:
             run = tuple(f"{100 * x:+.2f} %" for x in (each.faster, each.faster_run, each.slower, each.slower_run))
         rows.append((names[link], f"{found.capacity[link]:+.4f}", *run))

@@ -49,7 +49,9 @@ def check_gradients(scenario: Scenario, *, progress: bool = True) -> str:
     from fabsim.study.gradient_check import TRIES
 
     found = slopes(scenario, progress=progress)
-    rows = [("derivative by", "forward", "reverse", "without checkpoints", "differences", "apart")]
+    rows: list[tuple[str, ...]] = [
+        ("derivative by", "forward", "reverse", "without checkpoints", "differences", "apart")
+    ]
     for name, one in found.items():
         kink = "" if one.tries <= TRIES else "  (at a kink)"
         exact = (f"{value:.7g}" for value in (one.forward, one.reverse, one.unsaved, one.difference))

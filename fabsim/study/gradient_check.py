@@ -60,7 +60,7 @@ def slope(compiled: Programs, raw: Raw, place: int, random: np.random.Generator)
 
     Give numbers in float64. At a kink one-sided differences disagree, and another point is taken.
     """
-    forward, *reverse = compiled
+    forward, reverse, unsaved = compiled
     tries, found = 0, None
     while tries < TRIES:
         tries += 1
@@ -76,5 +76,6 @@ def slope(compiled: Programs, raw: Raw, place: int, random: np.random.Generator)
         tries += 1
     assert found is not None
     point, way, along, central = found
-    inner = [sum(float(jnp.vdot(a, b)) for a, b in zip(one(point), way, strict=True)) for one in reverse]
-    return Slope(along, *inner, central, tries)
+    dots = (jax.tree.map(jnp.vdot, gradient(point), way) for gradient in (reverse, unsaved))
+    inner, plain = (float(sum(parts)) for parts in dots)
+    return Slope(along, inner, plain, central, tries)
