@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from fabsim.routing import Routes, all_paths, proportional
-from fabsim.study.bounds import link_load, min_max_utilisation, utilisation
+from fabsim.routing import Routes, all_paths, link_load, proportional, utilisation
+from fabsim.study.bounds import min_max_utilisation
 from fabsim.topology import Change, Fabric, degrade, find_links, leaf_spine
 from fabsim.workload import Flows, shift
 

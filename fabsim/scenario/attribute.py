@@ -19,6 +19,7 @@ from fabsim.typing import Float
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
+    from fabsim.study.objectives import Objective
 
 CHANGE = 0.1
 """The change of a rate that is foretold and run."""
@@ -103,9 +104,6 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
 
 def backward(scenario: Scenario, objective: str) -> tuple[Member, float, Any]:
     """The scenario with its arrays, the true objective, and the model of elasticities."""
-    import jax.numpy as jnp
-
-    from fabsim.study.attribute import elasticities
     from fabsim.study.objectives import Objective
 
     if objective not in OBJECTIVES:
@@ -114,15 +112,26 @@ def backward(scenario: Scenario, objective: str) -> tuple[Member, float, Any]:
     terms = Objective(((objective, 1.0),))
     found = figures(one, terms)
     if found[objective] == 0:
-        raise InputError(
-            f"--objective {objective}: is zero in this scenario; nothing can be said of what it depends on"
-        )
+        raise InputError(f"--objective {objective}: is zero in this scenario; there is nothing to explain")
     steps = math.ceil(found["last_completion"] / float(one.problem.dt)) + one.problem.ring
-    every = max(10, round(math.sqrt(steps)))
-    terms = replace(terms, steps=steps, every=every)
+    terms = replace(terms, steps=steps, every=max(10, round(math.sqrt(steps))))
+    return one, found[objective], slope_of(one, terms)
+
+
+def slope_of(one: Member, objective: Objective) -> Any:
+    """The model of elasticities."""
+    import jax.numpy as jnp
+
+    from fabsim.study.attribute import elasticities
+
     entries = int(one.entry.max()) + 1
-    _, slope = elasticities(one.problem, one.model, jnp.asarray(one.entry), objective=terms, entries=entries)
-    return one, found[objective], slope
+    return elasticities(one.problem, one.model, jnp.asarray(one.entry), objective=objective, entries=entries)[1]
+
+
+def felt(one: Member, objective: Objective) -> list[str]:
+    """The keys on which an objective depends."""
+    leaves = keys_of(slope_of(one, objective))
+    return [name for name, leaf in leaves.items() if np.asarray(leaf).any() and name != "links.latency"]
 
 
 def trial(one: Member, objective: str, value: float, link: int, elasticity: float) -> Trial:
@@ -138,13 +147,19 @@ def trial(one: Member, objective: str, value: float, link: int, elasticity: floa
     return Trial(link, up**elasticity - 1, part(up), down**elasticity - 1, part(down))
 
 
-def inert(slope: Any) -> list[str]:
-    """Keys whose gradient is exactly zero: no small change of them changes anything here."""
+def keys_of(slope: Any) -> dict[str, Any]:
+    """The leaves of a model by the keys that set them."""
     leaves = {f"queue.{name}": getattr(slope.queue, name) for name in ("buffer", "ecn_low", "ecn_high")}
-    leaves["links.capacity"], leaves["links.latency"] = slope.links.capacity, slope.links.latency
+    leaves |= {"links.capacity": slope.links.capacity, "links.latency": slope.links.latency}
+    leaves["split.weight"] = slope.split.weight
     for field in dataclasses.fields(slope.transport):
         leaves[f"transport.{field.name}"] = getattr(slope.transport, field.name)
-    return [name for name, leaf in leaves.items() if hasattr(leaf, "dtype") and not np.asarray(leaf).any()]
+    return {name: leaf for name, leaf in leaves.items() if hasattr(leaf, "dtype")}
+
+
+def inert(slope: Any) -> list[str]:
+    """Keys whose gradient is exactly zero: no small change of them changes anything here."""
+    return [name for name, leaf in keys_of(slope).items() if not np.asarray(leaf).any()]
 
 
 def as_text(found: Attribution, top: int = 10) -> str:

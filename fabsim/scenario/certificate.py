@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.routing import Routes, all_paths, proportional
+from fabsim.routing import Routes, all_paths, proportional, utilisation
 from fabsim.scenario.member import Member
 from fabsim.typing import Float
 
@@ -172,8 +172,6 @@ def row(name: str, task: Task, models: Sequence[Any], problems: Sequence[Any] | 
 
 def idle(name: str, task: Task, routes: Sequence[Routes], capacity: Sequence[Float]) -> Row:
     """A row without runs: other paths than the scenario's."""
-    from fabsim.study.bounds import utilisation
-
     busy = [
         utilisation(way, np.asarray(one.problem.size, float), rate).max()
         for one, way, rate in zip(task.members, routes, capacity, strict=True)
@@ -183,8 +181,6 @@ def idle(name: str, task: Task, routes: Sequence[Routes], capacity: Sequence[Flo
 
 def seconds_of(one: Member, model: Any) -> Float:
     """[L] line-rate seconds of each link."""
-    from fabsim.study.bounds import utilisation
-
     routes = Routes(one.net.routes.path, np.asarray(model.split.weight, float))
     return utilisation(routes, np.asarray(one.problem.size, float), np.asarray(model.links.capacity, float))
 

@@ -36,6 +36,7 @@ def tune(scenario: Scenario, *, out: Path | None = None, force: bool = False, pr
         InputError: the scenario has nothing to tune, or something that cannot be tuned.
         Stopped: a flow does not complete.
     """
+    from fabsim.study.tune import Inert
     from fabsim.study.tune import tune as descend
 
     task = prepare(scenario, progress=progress)
@@ -43,9 +44,13 @@ def tune(scenario: Scenario, *, out: Path | None = None, force: bool = False, pr
     if journal is not None and force:
         journal.unlink(missing_ok=True)
     began = time.perf_counter()
-    tuned = descend(
-        task.batches, task.objective, task.plan, task.scales, journal=journal, stamp=stamp(scenario), progress=progress
-    )
+    try:
+        tuned = descend(
+            task.batches, task.objective, task.plan, task.scales,
+            journal=journal, stamp=stamp(scenario), progress=progress,
+        )  # fmt: skip
+    except Inert as refusal:
+        raise InputError(instead(scenario, task, refusal.names)) from None
     seconds = time.perf_counter() - began
     found = report(scenario, task, tuned, seconds)
     over = scenario.tune.over if scenario.tune else None
@@ -99,6 +104,20 @@ def scales(scenario: Scenario, objective: Objective, first: Sequence[dict[str, f
 def stamp(scenario: Scenario) -> str:
     """What a journal must be about to be gone on from."""
     return hashlib.sha256(scenario.resolved().encode()).hexdigest()
+
+
+def instead(scenario: Scenario, task: Task, names: Sequence[str]) -> list[str]:
+    """A sentence for each parameter that changes nothing: its place, and what does change something."""
+    from fabsim.scenario.attribute import felt
+
+    rest = felt(task.base, task.objective)
+    use = f"tune {', '.join(rest)} instead" if rest else "nothing else does, either"
+    keys = [entry.key for entry in plan_of(scenario).changes]
+    text = "its gradient is exactly zero: the objective does not depend on it here"
+    return [
+        scenario.source.sentence(("tune", "parameters", keys.index(name), "key"), f"{name}: {text}; {use}")
+        for name in names
+    ]
 
 
 def with_healthy(scenario: Scenario, found: Tuning, task: Task, progress: bool) -> Tuning:

@@ -42,19 +42,6 @@ class Bound:
         return 1.0 / self.utilisation
 
 
-def link_load(routes: Routes, demand: Float, links: int) -> Float:
-    """[L] what crosses each link, for demands [F]."""
-    used = routes.path >= 0
-    share = np.broadcast_to((demand[:, None] * routes.weight)[:, :, None], routes.path.shape)
-    return np.bincount(routes.path[used], weights=share[used], minlength=links).astype(float)
-
-
-def utilisation(routes: Routes, demand: Float, capacity: Float) -> Float:
-    """[L] load over capacity of each link, for the split that the routes have; 0 where nothing crosses."""
-    load = link_load(routes, demand, len(capacity))
-    return np.divide(load, capacity, out=np.zeros_like(load), where=load > 0)
-
-
 def min_max_utilisation(routes: Routes, demand: Float, capacity: Float) -> Bound:
     """The split that keeps the busiest link as idle as possible: a path-split linear program, by HiGHS.
 

@@ -225,7 +225,8 @@ def tune(
         scales: [terms] what each term is measured by, SI units: its value at the start.
 
     Raises:
-        InputError: no such optimiser; a parameter whose gradient is exactly zero, by name.
+        InputError: no such optimiser.
+        Inert: a parameter whose gradient is exactly zero.
         Stopped: an objective that is not finite in every descent (a flow did not complete), with the step.
     """
     rule = optimiser(plan.optimiser, plan.learning_rate, plan.schedule, plan.steps)
@@ -279,15 +280,21 @@ def tune(
     )
 
 
+class Inert(InputError):
+    """Parameters whose gradient is exactly zero, by name."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            [f"{name}: its gradient is exactly zero: the objective does not depend on it" for name in names]
+        )
+        self.names = names
+
+
 def refuse_inert(parameters: Sequence[Parameter], felt: Float) -> None:
-    """Raises InputError for parameters whose gradient is exactly zero at all starts: nothing would ever move them."""
-    lines = [
-        f"{one.name}: its gradient is exactly zero: the objective does not depend on it here, so it would never move"
-        for one, slope in zip(parameters, felt, strict=True)
-        if slope == 0
-    ]
-    if lines:
-        raise InputError(lines)
+    """Raises Inert for parameters whose gradient is exactly zero at all starts: nothing would ever move them."""
+    names = [one.name for one, slope in zip(parameters, felt, strict=True) if slope == 0]
+    if names:
+        raise Inert(names)
 
 
 def settled(history: Float, plan: Plan) -> bool:
