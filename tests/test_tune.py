@@ -22,7 +22,6 @@ from fabsim.cli import main
 from fabsim.errors import InputError
 from fabsim.routing import utilisation
 from fabsim.scenario.certificate import Task, bound, ended, figures, paths, shared
-from fabsim.scenario.gradient_check import slopes
 from fabsim.scenario.tune import prepare
 from fabsim.scenario.tune import tune as tune_scenario
 from fabsim.scenario.tune_keys import OBJECTIVES
@@ -241,22 +240,6 @@ def _data(text: str) -> Any:
     from ruamel.yaml import YAML
 
     return YAML(typ="safe", pure=True).load(text)
-
-
-# Gradients
-
-
-def test_gradients_of_every_kind() -> None:
-    """Forward, reverse, without checkpoints, and differences; over all objectives at once, through trims."""
-    weights = dict.fromkeys(OBJECTIVES, 0.3)
-    try:
-        found = slopes(small(EVERY, tune={"objective": weights}), progress=False)
-    finally:
-        jax.config.update("jax_enable_x64", False)
-    for name, one in found.items():
-        assert one.tries <= 8, name
-        assert abs(one.difference) > 1e-5, name
-        assert one.apart < 1e-4, (name, one)
 
 
 # A tuned scenario

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm import tqdm
 
 from fabsim.routing import Routes, all_paths, proportional, utilisation
 from fabsim.scenario.member import Member
@@ -77,6 +78,7 @@ class Task:
     members: list[Member]
     parameters: list[tuple[Parameter, ...]]
     batches: list[Batch]
+    progress: bool
 
 
 def figures(one: Member, objective: Objective, model: Any = None, problem: Any = None) -> dict[str, float]:
@@ -163,8 +165,9 @@ def shared(model: Any, weight: Float) -> Any:
 def row(name: str, task: Task, models: Sequence[Any], problems: Sequence[Any] | None = None) -> Row:
     """Figures by runs to the end."""
     problems = [one.problem for one in task.members] if problems is None else problems
-    each = [figures(one, task.objective, model, problem) for one, model, problem in
-            zip(task.members, models, problems, strict=True)]  # fmt: skip
+    runs = list(zip(task.members, models, problems, strict=True))
+    bar = tqdm(runs, unit="run", desc=name, disable=None if task.progress else True, leave=False)
+    each = [figures(one, task.objective, model, problem) for one, model, problem in bar]
     busy = [seconds_of(one, model).max() for one, model in zip(task.members, models, strict=True)]
     terms = {term: over_members([one[term] for one in each], task.plan) for term in each[0]}
     return Row(name, over_members(busy, task.plan), terms)

@@ -88,7 +88,7 @@ def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = Tru
         measure=over.measure, share=over.share, seed=scenario.seed,
     )  # fmt: skip
     groups = batches([(one.problem, one.model) for one in found], rows, [one.entry for one in found])
-    return Task(plan, objective, scales(scenario, objective, first), base, found, rows, groups)
+    return Task(plan, objective, scales(scenario, objective, first), base, found, rows, groups, progress)
 
 
 def scales(scenario: Scenario, objective: Objective, first: Sequence[dict[str, float]]) -> Float:
