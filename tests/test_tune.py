@@ -28,7 +28,8 @@ from fabsim.scenario.tune_keys import OBJECTIVES
 from fabsim.scenario.tuned import write_tuned
 from fabsim.study.objectives import TERMS, smooth_max, smooth_quantile
 from fabsim.study.parameters import Levels, levels
-from fabsim.study.tune import Plan, optimiser, settled, tune
+from fabsim.study.plan import Plan, optimiser, settled
+from fabsim.study.tune import tune
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "tune"
 SMALL: dict[str, Any] = {

@@ -16,7 +16,9 @@ from fabsim.scenario.certificate import over_members
 from fabsim.scenario.tune import prepare
 from fabsim.scenario.tune import tune as tune_scenario
 from fabsim.scenario.tune_text import as_text
-from fabsim.study.tune import Plan, over_cases, tune, value
+from fabsim.study.cases import over_cases, value
+from fabsim.study.plan import Plan
+from fabsim.study.tune import tune
 from fabsim.topology import find_links
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "tune"

@@ -16,9 +16,11 @@ from fabsim.typing import Float
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
+    from fabsim.study.cases import Batch
     from fabsim.study.objectives import Objective
     from fabsim.study.parameters import Parameter
-    from fabsim.study.tune import Batch, Plan, Tuned
+    from fabsim.study.plan import Plan
+    from fabsim.study.tune import Tuned
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ def slopes(scenario: Scenario, *, progress: bool = True) -> dict[str, Slope]:
     """
     import jax.numpy as jnp
 
+    from fabsim.study.cases import value
     from fabsim.study.gradient_check import Raw, programs, slope
     from fabsim.study.objectives import SHARPNESS
-    from fabsim.study.tune import refuse_inert, value
+    from fabsim.study.tune import refuse_inert
 
     task = prepare(scenario.change({"precision": "float64"}), progress=progress)
     parameters = task.parameters[0]

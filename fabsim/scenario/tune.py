@@ -66,8 +66,10 @@ def plan_of(scenario: Scenario) -> Tune:
 
 def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = True) -> Task:
     """Everything up to the first step. Raises InputError, Stopped."""
+    from fabsim.study.cases import batches
     from fabsim.study.objectives import Objective
-    from fabsim.study.tune import Plan, batches, steps_for
+    from fabsim.study.plan import Plan
+    from fabsim.study.tune import steps_for
 
     section = plan_of(scenario)
     split = any(entry.key == "split.weight" for entry in section.changes)

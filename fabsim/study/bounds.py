@@ -1,7 +1,8 @@
 """How good a split can be at all: linear programs over the paths given, with a certificate and a price for each link.
 
-Demands are bytes (then a utilisation is the seconds that the busiest link needs at line rate: no run can end sooner)
-or bytes per second (then it is a fraction, and 1 is full).
+Demands are bytes (then a utilisation is the seconds that the busiest link needs at line rate: no run with this split
+ends sooner, unless what is trimmed on the way is sent again by other paths) or bytes per second (then it is a fraction,
+and 1 is full).
 """
 
 from __future__ import annotations

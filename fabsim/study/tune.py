@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +15,12 @@ from tqdm import tqdm
 
 from fabsim.engine.problem import Problem
 from fabsim.errors import InputError, Stopped
-from fabsim.models.model import Model
-from fabsim.study.batch import shape_of, stack, widen
+from fabsim.study.cases import Batch, Raw, each, value
 from fabsim.study.journal import Journal
 from fabsim.study.objectives import SHARPNESS, Objective
-from fabsim.study.parameters import Parameter, put_all
-from fabsim.typing import Array, Float, Int
-
-Measure = Literal["mean", "worst", "cvar"]
-Raw = tuple[Array, ...]
+from fabsim.study.parameters import Parameter
+from fabsim.study.plan import Plan, optimiser, settled
+from fabsim.typing import Array, Float
 
 SPARE = 1.5
 """A descent simulates this much longer than its starting point needs, so that worse points on the way still finish."""
@@ -36,53 +31,6 @@ easier to follow, sharp ones are what is wanted."""
 
 SPREAD = 1.0
 """Standard deviation of the raw numbers with which a restart begins."""
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Batch:
-    """Cases of one shape, with a leading axis M on everything.
-
-    Attributes:
-        count, entries: M, and traffic entries of a case.
-        problem, model: the cases as they stand.
-        parameters: what is tuned, as each case has it (a group may be another set of flows in each).
-        entry: [M, F] traffic entry of each flow.
-    """
-
-    count: int = dataclasses.field(metadata={"static": True})
-    entries: int = dataclasses.field(metadata={"static": True})
-    problem: Problem
-    model: Model[Any]
-    parameters: tuple[Parameter, ...]
-    entry: Array
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """How to descend.
-
-    Attributes:
-        optimiser: the name of an optax optimiser that needs nothing but a learning rate; "lbfgs" searches along a line.
-        learning_rate: of the first step, in raw numbers.
-        schedule: how it goes on: "constant", "cosine" (to 0) or "exponential" (to a hundredth) over all steps.
-        steps: at most.
-        restarts: descents from other points beside the first.
-        tolerance, patience: stop when the best figure has not improved by this part in so many steps; 0 never stops.
-        measure, share: what counts of several cases: the mean, the worst, or the mean of the worst `share`.
-        seed: of the restarts.
-    """
-
-    optimiser: str = "adam"
-    learning_rate: float = 0.1
-    schedule: Literal["constant", "cosine", "exponential"] = "constant"
-    steps: int = 60
-    restarts: int = 0
-    tolerance: float = 0.0
-    patience: int = 20
-    measure: Measure = "mean"
-    share: float = 0.1
-    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,96 +50,6 @@ class Tuned:
     history: Float
     smooth: Float
     terms: Float
-
-
-def batches(
-    cases: Sequence[tuple[Problem, Model[Any]]], parameters: Sequence[tuple[Parameter, ...]], entries: Sequence[Int]
-) -> list[Batch]:
-    """Cases by shape: each batch is one program."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for number, (problem, model) in enumerate(cases):
-        groups.setdefault((*shape_of(problem, model), int(entries[number].max())), []).append(number)
-    return [
-        Batch(
-            count=len(members),
-            entries=int(entries[members[0]].max()) + 1,
-            problem=stack(widen([cases[i][0] for i in members])),
-            model=stack([cases[i][1] for i in members]),
-            parameters=stack([parameters[i] for i in members]),
-            entry=stack([entries[i] for i in members]),
-        )
-        for members in groups.values()
-    ]
-
-
-def each(work: Callable[..., Any], count: int, *trees: Any) -> Any:
-    """`work` for each entry of the leading axis, at once. On two CPU cores eight gradients at once take 0.56 of the
-    time of one after the other for 8 hosts, 0.95 for 128: the cost of a step is in the number of its operations."""
-    if count == 1:
-        done = work(*jax.tree.map(lambda x: x[0], trees))
-        return jax.tree.map(lambda x: x[None], done)
-    return jax.vmap(work)(*trees)
-
-
-def look(objective: Objective, some: Sequence[Batch], raw: Raw, sharpness: Array) -> tuple[Array, Array]:
-    """[M, terms] smooth figures and true figures of all cases."""
-
-    def one(batch: Batch) -> tuple[Array, Array]:
-        case = put_all(batch.parameters, (batch.problem, batch.model), raw)
-        seen = objective.see(*case, batch.entry, batch.entries)
-        return objective.figures(seen, sharpness), objective.figures(seen, jnp.inf * sharpness)
-
-    smooth, true = zip(*(each(one, batch.count, batch) for batch in some), strict=True)
-    return jnp.concatenate(smooth), jnp.concatenate(true)
-
-
-def over_cases(values: Array, plan: Plan, sharpness: Array) -> Array:
-    """One number of the cases' [M]: their mean, the worst, or the mean of the worst share (conditional value at risk:
-    Rockafellar and Uryasev, J. Risk 2(3), 2000)."""
-    if plan.measure == "mean":
-        return values.mean()
-    if plan.measure == "cvar":
-        worst = max(int(np.ceil(plan.share * values.size)), 1)
-        return jnp.sort(values)[-worst:].mean()
-    width = values.max() / jnp.where(jnp.isfinite(sharpness), sharpness, SHARPNESS)
-    smooth = width * (jax.nn.logsumexp(values / width) - jnp.log(values.size))
-    return jnp.where(jnp.isfinite(sharpness), smooth, values.max())
-
-
-def value(
-    objective: Objective, plan: Plan, raw: Raw, some: Sequence[Batch], scales: Array, sharpness: Array
-) -> tuple[Array, tuple[Array, Array]]:
-    """What is descended; the true objective and the true figures [M, terms] beside it."""
-    smooth, true = look(objective, some, raw, sharpness)
-    descended = over_cases(objective.total(smooth, scales), plan, sharpness)
-    return descended, (over_cases(objective.total(true, scales), plan, jnp.inf * sharpness), true)
-
-
-def optimiser(name: str, learning_rate: float, schedule: str, steps: int) -> optax.GradientTransformationExtraArgs:
-    """An optax rule by name. Raises InputError for one that is not there or needs more than a learning rate."""
-    make = getattr(optax, name, None)
-    wanted = inspect.signature(make).parameters if inspect.isfunction(make) else {}
-    alone = all(p.default is not p.empty or p.name == "learning_rate" for p in wanted.values())
-    if make is None or "learning_rate" not in wanted or not alone:
-        able = [n for n in dir(optax) if inspect.isfunction(rule := getattr(optax, n)) and _needs_only_a_rate(rule)]
-        near = get_close_matches(name, able, 1, 0.6)
-        hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(able)}"
-        raise InputError(f"optax has no optimiser {name!r} that needs nothing but a learning rate; {hint}")
-    if name == "lbfgs":
-        return optax.lbfgs()
-    rate: Any = {
-        "constant": learning_rate,
-        "cosine": optax.cosine_decay_schedule(learning_rate, steps),
-        "exponential": optax.exponential_decay(learning_rate, steps, 0.01),
-    }[schedule]
-    return optax.with_extra_args_support(make(learning_rate=rate))
-
-
-def _needs_only_a_rate(rule: Callable[..., Any]) -> bool:
-    wanted = inspect.signature(rule).parameters
-    rest = [p for p in wanted.values() if p.name != "learning_rate"]
-    returns = str(inspect.signature(rule).return_annotation)
-    return "learning_rate" in wanted and all(p.default is not p.empty for p in rest) and "Transformation" in returns
 
 
 def starts(parameters: Sequence[Parameter], plan: Plan) -> Raw:
@@ -294,14 +152,6 @@ def refuse_inert(parameters: Sequence[Parameter], felt: Float) -> None:
     names = [one.name for one, slope in zip(parameters, felt, strict=True) if slope == 0]
     if names:
         raise Inert(names)
-
-
-def settled(history: Float, plan: Plan) -> bool:
-    """Whether the best figure has stood still for `patience` steps."""
-    if plan.tolerance <= 0 or len(history) <= plan.patience:
-        return False
-    before, now = history[: -plan.patience].min(), history.min()
-    return bool(before - now < plan.tolerance * before)
 
 
 def steps_for(problem: Problem, last_completion: float) -> int:
