@@ -11,6 +11,7 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.scenario.certificate import figures
+from fabsim.scenario.keys import all_keys
 from fabsim.scenario.member import Member
 from fabsim.scenario.members import member
 from fabsim.scenario.tune_keys import OBJECTIVES
@@ -148,12 +149,14 @@ def trial(one: Member, objective: str, value: float, link: int, elasticity: floa
 
 
 def keys_of(slope: Any) -> dict[str, Any]:
-    """The leaves of a model by the keys that set them."""
-    leaves = {f"queue.{name}": getattr(slope.queue, name) for name in ("buffer", "ecn_low", "ecn_high")}
-    leaves |= {"links.capacity": slope.links.capacity, "links.latency": slope.links.latency}
+    """The leaves of a model by the keys that set them; what no key sets is left out."""
+    leaves = {"links.capacity": slope.links.capacity, "links.latency": slope.links.latency}
     leaves["split.weight"] = slope.split.weight
-    for field in dataclasses.fields(slope.transport):
-        leaves[f"transport.{field.name}"] = getattr(slope.transport, field.name)
+    known = {(key.path[0], key.name) for key in all_keys()}
+    for section in ("queue", "transport"):
+        part = getattr(slope, section)
+        names = [field.name for field in dataclasses.fields(part) if (section, field.name) in known]
+        leaves |= {f"{section}.{name}": getattr(part, name) for name in names}
     return {name: leaf for name, leaf in leaves.items() if hasattr(leaf, "dtype")}
 
 
