@@ -28,8 +28,11 @@ from fabsim.scenario.tune_keys import OBJECTIVES
 from fabsim.scenario.tuned import write_tuned
 from fabsim.study.objectives import TERMS, smooth_max, smooth_quantile
 from fabsim.study.parameters import Levels, levels
-from fabsim.study.plan import Plan, optimiser, settled
+from fabsim.study.plan import Plan, settled
 from fabsim.study.tune import tune
+from fabsim.topology import leaf_spine
+from fabsim.topology.linear import cost_per_rate
+from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "tune"
 SMALL: dict[str, Any] = {
@@ -98,6 +101,19 @@ def test_the_derivative_of_levels_under_a_total() -> None:
         check_grads(made.values, (raw,), 1, ("fwd", "rev"), atol=1e-6, rtol=1e-6)
 
 
+def test_what_a_rate_costs() -> None:
+    """Per byte a second: half of two ends of 500 for 100 GB/s, and of a cage of 100 for each end at a switch."""
+    switch, optic = SwitchPrice("s", 64, 100e9, 1, 1000, 6400), OpticPrice("o", 100e9, 500, 1, 1, 10, 500)
+    fabric = leaf_spine(2, 2, 1, rate=50e9, latency=0)
+    price, missing = cost_per_rate(fabric, Prices("USD", (switch,), (optic,), 0.0))
+    between = (fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts)
+    assert not missing
+    np.testing.assert_allclose(price, np.where(between, 6.0e-9, 5.5e-9))
+    far, missing = cost_per_rate(leaf_spine(2, 2, 1, rate=50e9, latency=1e-5), Prices("USD", (switch,), (optic,), 0.0))
+    assert np.isnan(far).all()
+    assert "beyond the reach" in missing[0]
+
+
 # Objectives
 
 
@@ -160,8 +176,8 @@ def test_optimisers_by_name(name: str) -> None:
 
 
 def test_an_optimiser_that_is_not_there() -> None:
-    with pytest.raises(InputError, match=r"no optimiser 'adm' .* did you mean 'adam'"):
-        optimiser("adm", 0.1, "constant", 10)
+    with pytest.raises(InputError, match=r"tune.optimiser: optax has no optimiser 'adm' .* did you mean 'adam'"):
+        slow_spine(**{"tune.optimiser": "adm"})
 
 
 def test_restarts_and_the_stopping_rule() -> None:

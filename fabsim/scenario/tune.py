@@ -68,10 +68,14 @@ def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = Tru
     """Everything up to the first step. Raises InputError, Stopped."""
     from fabsim.study.cases import batches
     from fabsim.study.objectives import Objective
-    from fabsim.study.plan import Plan
+    from fabsim.study.plan import Plan, optimiser
     from fabsim.study.tune import steps_for
 
     section = plan_of(scenario)
+    try:
+        optimiser(section.optimiser, section.learning_rate, section.schedule, section.steps)
+    except InputError as error:
+        raise InputError(scenario.source.sentence(("tune", "optimiser"), str(error))) from None
     split = any(entry.key == "split.weight" for entry in section.changes)
     base, found = members(scenario, split, progress=progress)
     rows = parameters(scenario, base, found)
