@@ -25,17 +25,28 @@ def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
     return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random)
 
 
-def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fluid, Array, Array]:
-    """Advance the fluid: waiting and moving of the next step, [C, F] what reached the receivers, [F] what was cut.
+def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fluid, Array, Array, Array | None]:
+    """Advance the fluid: waiting and moving of the next step, [C, F] what reached the receivers, [F] what was trimmed,
+    and [F] what was lost in silence (None where nothing can be).
 
     sent: [F, P] units that leave by each port. Every amount that leaves one place is the very number that arrives in
     the next: conservation by construction.
     """
     p = s.problem
     seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
+    seen += [] if s.loss is None else [s.loss]
     fabric, egress = read(p.at, jnp.stack(seen, -1))
-    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric)
-    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress)
+    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue.trims)
+    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue.trims)
+    cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
+    gone = None if s.queue.trims else cut
+    if s.loss is not None:
+        out_f, gone_f = over_wire(out_f, fabric[..., -1, :])
+        out_e, gone_e = over_wire(out_e, egress[..., -1, :])
+        off = sent * s.loss[p.port_link]
+        sent = sent - off
+        wires = gone_f.sum((0, -1)) + gone_e.sum(-1) + off.sum(-1)
+        gone = wires if gone is None else gone + wires
     hops, flows, channels, lanes = out_f.shape
     planes = sent.shape[1]
 
@@ -50,14 +61,15 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
     if hops:
         down = down + by_plane(out_f[-1])
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
-    cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
-    return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, cut
+    trimmed = cut if s.queue.trims else jnp.zeros_like(cut)
+    return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, trimmed, gone
 
 
-def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, Array]:
+def pass_hop(waiting: Array, moving: Array, seen: Array, trims: bool) -> tuple[Array, Array, Array]:
     """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
 
-    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited).
+    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). What is cut goes
+    on as trimmed, or not at all.
     """
     keep, leave = seen[..., 0, :], seen[..., 1, :]
     data, trimmed = moving[..., 0, :], moving[..., 1, :]
@@ -65,7 +77,7 @@ def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, 
     cut = data - kept
     stands = waiting[..., 0, :] + kept
     out = leave * stands
-    stay, go = [stands - out], [out, trimmed + cut]
+    stay, go = [stands - out], [out, trimmed + cut if trims else trimmed]
     if waiting.shape[-2] == 3:
         mark, wait = seen[..., 2, :], seen[..., 3, :]
         marked = waiting[..., 1, :] + moving[..., 2, :] * keep
@@ -75,3 +87,9 @@ def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, 
         stay += [marked - marked_out, waited - waited_out]
         go += [marked_out + (out - marked_out) * mark, waited_out]
     return jnp.stack(stay, -2), jnp.stack(go, -2), cut
+
+
+def over_wire(leaving: Array, loss: Array) -> tuple[Array, Array]:
+    """What is lost on the link behind a port, of data and of headers. [..., C, K] -> the rest, lost bytes [..., K]."""
+    off = leaving * loss[..., None, :]
+    return leaving - off, off[..., 0, :] + off[..., 1, :]

@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.problem import Problem
+from fabsim.errors import InputError
 from fabsim.models.model import Model
 from fabsim.models.protocol import Transport
 from fabsim.models.queue import TIE, TrimQueue
+from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
 
 LATER = 1e9
@@ -45,6 +47,8 @@ class Setup:
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
         start: [F] steps.
+        loss: [L + 1] share of what leaves that is lost on the link; None where no link loses anything.
+        recovery: from silent losses, with times in steps; None where there are none.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
     """
 
@@ -67,6 +71,8 @@ class Setup:
     header: Array
     header_mean: Array
     start: Array
+    loss: Array | None
+    recovery: Recovery | None
     irregular: Array | None
 
     @property
@@ -84,7 +90,11 @@ def share_of_link(problem: Problem, share: Array) -> Array:
 
 
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
-    """Scale, pad and derive; differentiable in every field of the model."""
+    """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
+    recovery answers."""
+    silent = not model.queue.trims or model.links.loss is not None
+    if silent and model.recovery is None:
+        raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")
     p, dt = problem, problem.dt
     capacity = jnp.append(model.links.capacity, LATER * p.unit / dt)
     alive = model.links.capacity > 0  # a dead link is on no path, and must not spoil a gradient
@@ -105,7 +115,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     return Setup(
         problem=p,
         transport=model.transport,
-        queue=jax.tree.map(lambda x: jnp.append(x / p.unit, LATER), model.queue),
+        queue=model.queue.inside(p.unit, dt, LATER),
         capacity=jnp.maximum(capacity * dt / p.unit, 1.0 / LATER),  # a dead link's is divided by, too
         rate=jnp.where(plane > 0, rate, 0.0),
         share=share,
@@ -122,5 +132,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
         start=p.start / dt,
+        loss=None if model.links.loss is None else jnp.append(model.links.loss, 0.0),
+        recovery=None if model.recovery is None else model.recovery.inside(dt),
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
     )

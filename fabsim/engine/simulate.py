@@ -27,7 +27,7 @@ class Frame:
         queue: [L] bytes waiting, on average.
         peak: [L] bytes waiting, at most (at the end of a step).
         marked: [L] bytes of data that left with a congestion mark set here.
-        dropped: [L] bytes of data that were cut.
+        dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
     """
 
@@ -85,7 +85,8 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
     begin = (state, jnp.stack([zero.sent] * 4), zero.peak, zero.again, jnp.zeros_like(s.rate))
     (state, sums, peak, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
     sent = sums[0].at[s.problem.port_link].add(injected)
-    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again)
+    dropped = sums[3] if s.loss is None else sums[3] + s.loss[:-1] * sent
+    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=dropped, again=again)
     finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
 

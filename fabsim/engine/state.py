@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fabsim.engine.setup import LATER, Setup
 from fabsim.models.protocol import Sender
 from fabsim.models.queue import PortState
+from fabsim.models.recovery import RecoveryState
 from fabsim.typing import Array
 
 
@@ -23,7 +24,7 @@ class FlowState:
         credit: released and not sent (what was trimmed comes back here).
         held: not released yet (a follower waits for its leader).
         in_flight: sent, and nothing heard of it.
-        lost: trimmed, and the sender does not know yet.
+        lost: trimmed or gone, and the sender does not know yet.
         until: units to send until the last byte of the current message is in.
         owed: whether a byte that completes the flow has still to be sent (again).
         start_in: steps until the flow starts; LATER while it waits for its trigger.
@@ -90,6 +91,7 @@ class State:
         fired: [N] activations of each trigger.
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
+        recovery: what each sender will miss; None where nothing is lost in silence.
     """
 
     step: Array
@@ -102,6 +104,7 @@ class State:
     fired: Array
     law: Any
     flags: Array
+    recovery: RecoveryState | None
 
 
 def initial(s: Setup) -> State:
@@ -144,6 +147,7 @@ def initial(s: Setup) -> State:
         fired=jnp.zeros(p.triggers, jnp.int32),
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
+        recovery=None if s.recovery is None else s.recovery.init(zero),
     )
 
 

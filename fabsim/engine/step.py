@@ -19,6 +19,7 @@ from fabsim.engine.setup import LAST_PACKET, Setup
 from fabsim.engine.state import FlowState, State, sender
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
+from fabsim.models.recovery import RecoveryState
 from fabsim.typing import Array
 
 
@@ -48,30 +49,60 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, fired = fire(s, flow, state.fired, done, state.step)
     with jax.named_scope("hear"):
         feedback = as_feedback(heard(state.ring, state.step, s.beyond_mean + s.back))
+        recovery, missed, since = time_out(s, state, feedback)
+        feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
     with jax.named_scope("send"):
         stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
         flow, released, at = release(s, flow, landed, when, stream, state.step)
         flow = replace(flow, credit=flow.credit + released)
+        if recovery is not None:
+            at = jnp.maximum(jnp.where(released > 0, at, 0.0), jnp.where(missed > 0, since, 0.0))
+            released = released + missed
         told = sender(s, flow, fair_rates(s, flow) if s.transport.needs_fair else None)
         law = s.transport.step(state.law, feedback, told)
-        sent, goes = inject(s, flow, s.transport.offer(law, told), released, at)
+        room = s.transport.offer(law, told)
+        sent, goes = inject(s, flow, room, released, at)
     with jax.named_scope("move"):
         ports, signal = serve(s, state)
-        waiting, moving, reached, cut = move(s, state, signal, sent)
+        waiting, moving, reached, cut, gone = move(s, state, signal, sent)
+        recovery, reached, gone = lose(s, recovery, flow.in_flight + room, reached, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
         joined = signal.sent + ports.queue - state.ports.queue
         tag = tags.advance(s, tag, state.moving, state.ports.queue, joined)
-        flow, now, final = account(s, flow, sent.sum(-1), cut)
+        flow, now, final = account(s, flow, sent.sum(-1), cut if gone is None else cut + gone)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
-    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags)
+    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags, recovery)
     return after, Seen(signal, ports.queue, feedback.nacked, sent)
 
 
+def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | None, Array, Array]:
+    """Silent losses whose timeout is in this step, [F] units, and [F] when in it; the sender takes them as reported."""
+    if s.recovery is None or state.recovery is None:
+        none = jnp.zeros_like(back.acked)
+        return None, none, none
+    outstanding = state.flow.credit + state.flow.in_flight - back.acked
+    return s.recovery.expire(state.recovery, back.acked, outstanding)
+
+
+def lose(
+    s: Setup, recovery: RecoveryState | None, window: Array, reached: Array, gone: Array | None
+) -> tuple[RecoveryState | None, Array, Array | None]:
+    """Book silent losses [F], with what receivers refuse; also what they took of [C, F] `reached`, and [F] all lost."""
+    if s.recovery is None or recovery is None or gone is None:
+        return recovery, reached, gone
+    if s.recovery.ordered:
+        recovery, share = s.recovery.refuse(recovery, gone, reached[0], window, s.rate.sum(-1), s.packet)
+        refused = reached * share
+        gone = gone + refused[0]
+        reached = reached - refused.at[1].set(0.0)
+    return s.recovery.lose(recovery, gone), reached, gone
+
+
 def hear(flow: FlowState, back: Feedback) -> FlowState:
-    """Acknowledgements free the window; what was trimmed waits to be sent again."""
+    """Acknowledgements free the window; what was lost waits to be sent again."""
     return replace(
         flow,
         credit=flow.credit + back.nacked,
@@ -81,8 +112,8 @@ def hear(flow: FlowState, back: Feedback) -> FlowState:
     )
 
 
-def account(s: Setup, flow: FlowState, sent: Array, cut: Array) -> tuple[FlowState, Array, Array]:
-    """Book what was sent and cut; say which flows [F] have just sent the last byte of a message, and of all."""
+def account(s: Setup, flow: FlowState, sent: Array, lost: Array) -> tuple[FlowState, Array, Array]:
+    """Book what was sent and lost; say which flows [F] have just sent the last byte of a message, and of all."""
     credit = flow.credit - sent
     owed = flow.owed | (flow.credit + flow.lost > LAST_PACKET * s.packet)
     final = (credit <= 0) & (flow.held <= 0)
@@ -95,7 +126,7 @@ def account(s: Setup, flow: FlowState, sent: Array, cut: Array) -> tuple[FlowSta
         flow,
         credit=credit,
         in_flight=flow.in_flight + sent,
-        lost=flow.lost + cut,
+        lost=flow.lost + lost,
         until=jnp.where(ends, following, flow.until - sent),
         owed=owed & ~(now & final),
     )

@@ -21,12 +21,14 @@ def moves(seen: Frame) -> bool:
 
 
 def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) -> None:
-    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start is due."""
+    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start or a
+    timeout is due."""
     starts = np.asarray(state.flow.start_in)
     waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
-    if complete.all() or (waits & (starts < LATER / 2)).any():
-        return
     begun = ~waits & ~complete
+    timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer)
+    if complete.all() or (waits & (starts < LATER / 2)).any() or (begun & (timers < LATER / 2)).any():
+        return
     if waits.any() and not begun.any():
         raise Stopped(f"no progress at {now * 1e6:.3f} us: " + who_waits(problem, state, waits))
     leader = np.asarray(problem.leader)

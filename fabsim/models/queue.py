@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ class PortState:
     Attributes:
         queue: data waiting.
         headers: headers of trimmed packets waiting (they have strict priority).
-        trimmed: data cut here in the last step, whose headers leave in this one.
+        trimmed: data cut here in the last step, whose headers leave in this one; zero where nothing is trimmed.
     """
 
     queue: Array
@@ -75,9 +75,14 @@ class TrimQueue:
     """
 
     granular: ClassVar[bool] = False
+    trims: ClassVar[bool] = True
     buffer: Array
     ecn_low: Array
     ecn_high: Array
+
+    def inside(self, unit: Array, dt: Array, none: float) -> Self:
+        """The same with sizes in units and times in steps, and `none` for the entry of no link: [L + 1]."""
+        return jax.tree.map(lambda x: jnp.append(x / unit, none), self)
 
     def init(self, like: Array) -> PortState:
         """Empty ports. like: any [L + 1] array."""
@@ -109,5 +114,5 @@ class TrimQueue:
         keep = jnp.where(some, 1.0 - drop / jnp.where(some, arrive, 1.0), 1.0)
         ramp = (queue - self.ecn_low) / jnp.maximum(self.ecn_high - self.ecn_low, 1e-6)
         wait = 0.5 * (port.queue + queue) / capacity
-        after = PortState(queue, control - served, drop)
+        after = PortState(queue, control - served, drop if self.trims else jnp.zeros_like(drop))
         return after, Signal(keep, leave, jnp.clip(ramp, 0.0, 1.0), wait, sent, drop)

@@ -18,6 +18,7 @@ from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.memory import refuse_too_large
+from fabsim.scenario.queue_keys import Trim
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
     from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
+
+
+TIMEOUT = 10
+"""Base round trips until a silent loss is missed, where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +83,14 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     def real(values: Any) -> jax.Array:
         return jnp.asarray(np.asarray(values), scenario.precision)
 
+    loss, ports = net.fabric.loss, _ports(scenario, net, real)
+    silent = loss is not None or not ports.trims
     model = Model(
-        links=Links(real(net.fabric.capacity), real(net.fabric.latency)),
-        queue=_ports(scenario, net, real),
+        links=Links(real(net.fabric.capacity), real(net.fabric.latency), None if loss is None else real(loss)),
+        queue=ports,
         transport=_transport(scenario, net.baseline, real),
         split=Split(real(net.routes.weight)),
+        recovery=_recovery(scenario, net.baseline, real) if silent else None,
     )
     return problem, model
 
@@ -133,12 +141,25 @@ def _ports(scenario: Scenario, net: Network, real: Any) -> Any:
     """The queues of the ports, which feel packets where the routing makes these come at random."""
     from fabsim.models.granular import GranularQueue
     from fabsim.models.queue import TrimQueue
+    from fabsim.models.taildrop import TailDrop
 
     sizes = real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)
+    if not isinstance(scenario.queue, Trim):
+        return TailDrop(*sizes)
     wanted = scenario.queue.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
         return GranularQueue(*sizes, real(np.full(net.fabric.links, scenario.packet.mtu)))
     return TrimQueue(*sizes)
+
+
+def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:
+    """What the senders do about silent losses."""
+    from fabsim.models.recovery import GoBackN, SelectiveRepeat
+
+    chosen = scenario.recovery
+    law = GoBackN if chosen.kind == "go_back_n" else SelectiveRepeat
+    timeout = TIMEOUT * base.rtt if chosen.timeout == "auto" else float(chosen.timeout)
+    return law(real(timeout), real(chosen.backoff), real(chosen.most))
 
 
 def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:

@@ -57,8 +57,8 @@ def _fabric(scenario: Sections) -> Iterator[Fault]:
     yield from fabric_faults(scenario)
     if not isinstance(scenario.fabric, HtsimTopology):
         for number, change in enumerate(scenario.fabric.degraded):
-            if change.speed is None and change.rate is None and change.latency is None and change.buffer is None:
-                text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency or buffer"
+            if not change.model_dump(exclude={"link"}, exclude_none=True):
+                text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency, buffer or loss"
                 yield ("fabric", "degraded", number), text
 
 

@@ -1,0 +1,115 @@
+"""What may stand under `queue` and `recovery`: what ports do with what does not fit, and senders with what is lost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Section, like
+
+
+class Marking(Section):
+    """What the queues of all kinds have: congestion marks on a ramp."""
+
+    ecn_low: AutoData = like(
+        "0.2 BDP",
+        "auto",
+        means="queue from which on some packets are marked",
+        source="UEC specification 1.0",
+        absent="0.2 of the buffer",
+        smooth=ALMOST,
+    )
+    ecn_high: AutoData = like(
+        "0.8 BDP",
+        "auto",
+        means="queue from which on all packets are marked",
+        source="UEC specification 1.0",
+        absent="0.8 of the buffer",
+        smooth=ALMOST,
+    )
+
+
+class Buffered(Marking):
+    """A buffer for each port."""
+
+    buffer: AutoData = like(
+        "1 BDP",
+        "auto",
+        means="bytes that an output port holds; what is more is cut",
+        source="UEC specification 1.0",
+        absent="1 BDP of the longest route, in whole packets",
+        smooth=ALMOST,
+    )
+
+
+class Trim(Buffered):
+    """A finite buffer that trims; `auto` is 1, 0.2 and 0.8 bandwidth-delay products."""
+
+    origin = "UEC specification 1.0 (trimming, thresholds); Cassandras et al., IEEE TAC 48(5), 2003 (its derivative)"
+    law = "fabsim.models.queue:TrimQueue"
+
+    kind: Literal["trim"]
+    granular: bool | Literal["auto"] = like(
+        "true",
+        "auto",
+        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1)",
+        source="Pollaczek-Khinchine; held against uet-htsim's switch round robin and switch adaptive",
+        absent="true for routing: {kind: switch_spray}, else false: other sprays go through their paths in rounds",
+    )
+
+
+class TailDrop(Buffered):
+    """A finite buffer, and what does not fit is lost in silence; `recovery` says when it comes back."""
+
+    origin = "RFC 7567, section 2 (tail drop); Cassandras et al., IEEE TAC 48(5), 2003 (its derivative)"
+    law = "fabsim.models.taildrop:TailDrop"
+
+    kind: Literal["tail_drop"]
+
+
+Queue = Annotated[Trim | TailDrop, Field(discriminator="kind")]
+
+
+class Timed(Section):
+    """What recoveries of all kinds have: a timeout with backoff."""
+
+    timeout: AutoSpan = like(
+        "100 us",
+        "auto",
+        means="time from a loss until the sender misses it",
+        source="ours: a round trip and the full buffers on its way",
+        absent="10 base round trips of the longest route",
+        smooth=ALMOST,
+    )
+    backoff: Annotated[float, Field(ge=1.0)] = like(
+        "2",
+        2.0,
+        means="factor of the timeout after each timeout in a row, until something is acknowledged",
+        source="RFC 6298, section 5",
+        smooth=ALMOST,
+    )
+    most: Annotated[float, Field(ge=1.0)] = like(
+        "64", 64.0, means="largest factor of the timeout", source="ours: six times twice as long", smooth=ALMOST
+    )
+
+
+class SelectiveRepeat(Timed):
+    """After a timeout the sender repeats what was lost, and nothing else."""
+
+    origin = "RFC 6298 (timeout and backoff); RFC 2018 (selective acknowledgement)"
+    law = "fabsim.models.recovery:SelectiveRepeat"
+
+    kind: Literal["selective_repeat"]
+
+
+class GoBackN(Timed):
+    """The receiver takes nothing out of order: what follows a loss in the window is sent again, too."""
+
+    origin = "Bertsekas and Gallager, Data Networks, 2nd ed., section 2.4.2 (go back n); RFC 6298 (timeout and backoff)"
+    law = "fabsim.models.recovery:GoBackN"
+
+    kind: Literal["go_back_n"]
+
+
+Recovery = Annotated[SelectiveRepeat | GoBackN, Field(discriminator="kind")]
