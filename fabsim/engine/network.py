@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
-from fabsim.models.queue import PortState, Signal
+from fabsim.models.queue import PortState, Signal, TrimQueue
 from fabsim.typing import Array
 from fabsim_kernels.load import load, read
 
@@ -36,8 +36,8 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
     seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
     seen += [] if s.loss is None else [s.loss]
     fabric, egress = read(p.at, jnp.stack(seen, -1))
-    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue.trims)
-    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue.trims)
+    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue)
+    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue)
     cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
     gone = None if s.queue.trims else cut
     if s.loss is not None:
@@ -65,7 +65,7 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
     return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, trimmed, gone
 
 
-def pass_hop(waiting: Array, moving: Array, seen: Array, trims: bool) -> tuple[Array, Array, Array]:
+def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tuple[Array, Array, Array]:
     """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
 
     Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). What is cut goes
@@ -77,15 +77,17 @@ def pass_hop(waiting: Array, moving: Array, seen: Array, trims: bool) -> tuple[A
     cut = data - kept
     stands = waiting[..., 0, :] + kept
     out = leave * stands
-    stay, go = [stands - out], [out, trimmed + cut if trims else trimmed]
+    stay, go = [stands - out], [out, trimmed + cut if queue.trims else trimmed]
     if waiting.shape[-2] == 3:
         mark, wait = seen[..., 2, :], seen[..., 3, :]
-        marked = waiting[..., 1, :] + moving[..., 2, :] * keep
+        came = moving[..., 2, :] * keep
+        came = came + (kept - came) * mark if queue.at_enqueue else came
+        marked = waiting[..., 1, :] + came
         marked_out = leave * marked
         waited = waiting[..., 2, :] + moving[..., 3, :] * keep + kept * wait
         waited_out = leave * waited
         stay += [marked - marked_out, waited - waited_out]
-        go += [marked_out + (out - marked_out) * mark, waited_out]
+        go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, waited_out]
     return jnp.stack(stay, -2), jnp.stack(go, -2), cut
 
 

@@ -26,7 +26,7 @@ class Frame:
         sent: [L] bytes of data that left.
         queue: [L] bytes waiting, on average.
         peak: [L] bytes waiting, at most (at the end of a step).
-        marked: [L] bytes of data that left with a congestion mark set here.
+        marked: [L] bytes of data that got a congestion mark here.
         dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
     """
@@ -78,7 +78,7 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
         # One wide sum: the cost of a step is in the number of its operations.
-        sums = sums + jnp.stack([sent, queue / every, sent * seen.signal.mark[:-1], seen.signal.drop[:-1]])
+        sums = sums + jnp.stack([sent, queue / every, seen.signal.marked[:-1], seen.signal.drop[:-1]])
         return (state, sums, jnp.maximum(peak, queue), again + seen.again, injected + seen.injected), None
 
     zero = empty_frame(s)

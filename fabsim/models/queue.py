@@ -40,10 +40,11 @@ class Signal:
     Attributes:
         keep: share of the arriving data that is not cut.
         leave: share of what stands at the port after arrival that leaves.
-        mark: share of the leaving data that is marked.
+        mark: share that is marked of the data that leaves, or that joins, as the queue samples it.
         wait: steps that a byte arriving in the middle of the step will wait.
         sent: units of data that leave.
         drop: units of data that are cut.
+        marked: units of data that are marked.
     """
 
     keep: Array
@@ -52,6 +53,7 @@ class Signal:
     wait: Array
     sent: Array
     drop: Array
+    marked: Array
 
 
 @jax.tree_util.register_dataclass
@@ -65,13 +67,14 @@ class TrimQueue:
     the capacity less the headers. Smooth almost everywhere; the derivative of the drop by B is minus one for each busy
     period with a loss (infinitesimal perturbation analysis: Cassandras et al., IEEE TAC 48(5), 2003).
 
-    Marks rise linearly from `ecn_low` to `ecn_high` and are set when a byte leaves (as uet-htsim does). Defaults of
-    the UEC specification, derived when a scenario is compiled: buffer 1 bandwidth-delay product, thresholds 0.2 and
-    0.8 of it.
+    Marks rise linearly from `ecn_low` to `ecn_high` and are set when a byte leaves (as uet-htsim does), or when it
+    joins: then the sender hears of them later by the time that the byte waits. Defaults of the UEC specification,
+    derived when a scenario is compiled: buffer 1 bandwidth-delay product, thresholds 0.2 and 0.8 of it.
 
     Attributes:
         buffer: [L] bytes.
         ecn_low, ecn_high: [L] bytes.
+        at_enqueue: whether marks are set when a byte joins.
     """
 
     granular: ClassVar[bool] = False
@@ -79,6 +82,7 @@ class TrimQueue:
     buffer: Array
     ecn_low: Array
     ecn_high: Array
+    at_enqueue: bool = dataclasses.field(default=False, kw_only=True, metadata={"static": True})
 
     def inside(self, unit: Array, dt: Array, none: float) -> Self:
         """The same with sizes in units and times in steps, and `none` for the entry of no link: [L + 1]."""
@@ -115,4 +119,6 @@ class TrimQueue:
         ramp = (queue - self.ecn_low) / jnp.maximum(self.ecn_high - self.ecn_low, 1e-6)
         wait = 0.5 * (port.queue + queue) / capacity
         after = PortState(queue, control - served, drop if self.trims else jnp.zeros_like(drop))
-        return after, Signal(keep, leave, jnp.clip(ramp, 0.0, 1.0), wait, sent, drop)
+        mark = jnp.clip(ramp, 0.0, 1.0)
+        marked = (arrive - drop if self.at_enqueue else sent) * mark
+        return after, Signal(keep, leave, mark, wait, sent, drop, marked)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
 
 
+NEVER = 1e15
+"""Bytes of a queue that no port ever has: a threshold that does not mark."""
+
 TIMEOUT = 10
 """Base round trips until a silent loss is missed, where nothing else is said."""
 
@@ -143,13 +146,16 @@ def _ports(scenario: Scenario, net: Network, real: Any) -> Any:
     from fabsim.models.queue import TrimQueue
     from fabsim.models.taildrop import TailDrop
 
-    sizes = real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)
-    if not isinstance(scenario.queue, Trim):
-        return TailDrop(*sizes)
-    wanted = scenario.queue.granular
+    chosen, fabric = scenario.queue, net.fabric
+    silent = (fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop)
+    low, high = (np.where(silent, NEVER, x) for x in (net.queues.ecn_low, net.queues.ecn_high))
+    sizes, at_enqueue = (real(net.queues.buffer), real(low), real(high)), chosen.ecn_at == "enqueue"
+    if not isinstance(chosen, Trim):
+        return TailDrop(*sizes, at_enqueue=at_enqueue)
+    wanted = chosen.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
-        return GranularQueue(*sizes, real(np.full(net.fabric.links, scenario.packet.mtu)))
-    return TrimQueue(*sizes)
+        return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), at_enqueue=at_enqueue)
+    return TrimQueue(*sizes, at_enqueue=at_enqueue)
 
 
 def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:

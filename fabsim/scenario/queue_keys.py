@@ -28,6 +28,15 @@ class Marking(Section):
         absent="0.8 of the buffer",
         smooth=ALMOST,
     )
+    ecn_at: Literal["dequeue", "enqueue"] = like(
+        "enqueue",
+        "dequeue",
+        means="when a packet is marked, by the queue of that moment; enqueue: the mark then waits with the packet",
+        source="uet-htsim marks at dequeue",
+    )
+    ecn_last_hop: bool = like(
+        "false", True, means="whether the ports towards hosts mark, too", source="UEC specification 1.0: all ports do"
+    )
 
 
 class Buffered(Marking):
