@@ -11,8 +11,8 @@ from fabsim.typing import Array
 from fabsim_kernels.load import load, read
 
 
-def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
-    """What every port does with what arrives in this step."""
+def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Signal]:
+    """What every port does with what arrives in this step. opening: [L + 1] share of it in which a port may send."""
     p = s.problem
     scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)[:, :, None]
     fabric, egress = state.moving.fabric[:, :, :2] * scale, state.moving.egress[:, :2] * scale
@@ -22,31 +22,34 @@ def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
     arrive = load(p.at, fabric, egress, p.links)
     random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
-    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random)
+    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening)
 
 
-def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fluid, Array, Array, Array | None]:
-    """Advance the fluid: waiting and moving of the next step, [C, F] what reached the receivers, [F] what was trimmed,
-    and [F] what was lost in silence (None where nothing can be).
-
-    sent: [F, P] units that leave by each port. Every amount that leaves one place is the very number that arrives in
-    the next: conservation by construction.
-    """
-    p = s.problem
+def depart(s: Setup, state: State, signal: Signal, opening: Array | None) -> tuple[Fluid, Fluid, Array]:
+    """What waits after this step, what leaves each hop in it, and [F] what was cut."""
     seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
-    seen += [] if s.loss is None else [s.loss]
-    fabric, egress = read(p.at, jnp.stack(seen, -1))
+    if s.transport.signals and opening is not None:
+        seen.append(1.0 - opening)
+    fabric, egress = read(s.problem.at, jnp.stack(seen, -1))
     wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue)
     wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue)
-    cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
-    gone = None if s.queue.trims else cut
-    if s.loss is not None:
-        out_f, gone_f = over_wire(out_f, fabric[..., -1, :])
-        out_e, gone_e = over_wire(out_e, egress[..., -1, :])
-        off = sent * s.loss[p.port_link]
-        sent = sent - off
-        wires = gone_f.sum((0, -1)) + gone_e.sum(-1) + off.sum(-1)
-        gone = wires if gone is None else gone + wires
+    return Fluid(wait_f, wait_e), Fluid(out_f, out_e), cut_f.sum((0, -1)) + cut_e.sum(-1)
+
+
+def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Array | None]:
+    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, [F] what links lost.
+
+    sent: [F, P] units that leave by each port of the senders; loss: [L + 1] share of what leaves that a link loses.
+    Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
+    """
+    p = s.problem
+    out_f, out_e, gone = leaving.fabric, leaving.egress, None
+    if loss is not None:
+        fabric, egress = read(p.at, loss[:, None])
+        out_f, gone_f = over_wire(out_f, fabric)
+        out_e, gone_e = over_wire(out_e, egress)
+        off = sent * loss[p.port_link]
+        sent, gone = sent - off, gone_f.sum((0, -1)) + gone_e.sum(-1) + off.sum(-1)
     hops, flows, channels, lanes = out_f.shape
     planes = sent.shape[1]
 
@@ -61,15 +64,14 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
     if hops:
         down = down + by_plane(out_f[-1])
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
-    trimmed = cut if s.queue.trims else jnp.zeros_like(cut)
-    return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, trimmed, gone
+    return Fluid(onward, down), out_e.sum(-1).T, gone
 
 
 def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tuple[Array, Array, Array]:
     """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
 
     Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). What is cut goes
-    on as trimmed, or not at all.
+    on as trimmed, or not at all. A pause makes all that stands wait longer than it was to when it joined.
     """
     keep, leave = seen[..., 0, :], seen[..., 1, :]
     data, trimmed = moving[..., 0, :], moving[..., 1, :]
@@ -85,6 +87,8 @@ def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tu
         marked = waiting[..., 1, :] + came
         marked_out = leave * marked
         waited = waiting[..., 2, :] + moving[..., 3, :] * keep + kept * wait
+        if queue.pauses:
+            waited = waited + waiting[..., 0, :] * seen[..., 4, :]
         waited_out = leave * waited
         stay += [marked - marked_out, waited - waited_out]
         go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, waited_out]
@@ -92,6 +96,7 @@ def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tu
 
 
 def over_wire(leaving: Array, loss: Array) -> tuple[Array, Array]:
-    """What is lost on the link behind a port, of data and of headers. [..., C, K] -> the rest, lost bytes [..., K]."""
-    off = leaving * loss[..., None, :]
+    """What is lost on the link behind a port, of data and of headers. [..., C, K], loss
+    [..., 1, K] -> the rest, lost bytes [..., K]."""
+    off = leaving * loss
     return leaving - off, off[..., 0, :] + off[..., 1, :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 from fabsim.engine.problem import Problem
 from fabsim.errors import InputError
 from fabsim.models.model import Model
+from fabsim.models.pfc import PfcQueue
 from fabsim.models.protocol import Transport
 from fabsim.models.queue import TIE, TrimQueue
 from fabsim.models.recovery import Recovery
@@ -112,10 +114,13 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     beyond = (latency + p.packet[:, None] * forward) / dt - (p.hops - 1)
     back = (latency + p.ack * (slow + slowness[nic])) / dt
     rate = capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE)
+    queue = model.queue.inside(p.unit, dt, LATER)
+    if isinstance(queue, PfcQueue):  # hosts take what comes
+        queue = replace(queue, headroom=queue.headroom.at[p.at.last].set(LATER))
     return Setup(
         problem=p,
         transport=model.transport,
-        queue=model.queue.inside(p.unit, dt, LATER),
+        queue=queue,
         capacity=jnp.maximum(capacity * dt / p.unit, 1.0 / LATER),  # a dead link's is divided by, too
         rate=jnp.where(plane > 0, rate, 0.0),
         share=share,

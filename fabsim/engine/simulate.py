@@ -29,6 +29,7 @@ class Frame:
         marked: [L] bytes of data that got a congestion mark here.
         dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
+        paused: [L] s for which the link was paused; None where nobody pauses.
     """
 
     sent: Array
@@ -37,6 +38,7 @@ class Frame:
     marked: Array
     dropped: Array
     again: Array
+    paused: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -64,7 +66,7 @@ class Trace:
 def empty_frame(s: Setup) -> Frame:
     """A frame of zeros, in units."""
     link, flow = jnp.zeros_like(s.capacity[:-1]), jnp.zeros_like(s.size)
-    return Frame(link, link, link, link, link, flow)
+    return Frame(link, link, link, link, link, flow, link if s.queue.pauses else None)
 
 
 def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
@@ -78,15 +80,21 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
         # One wide sum: the cost of a step is in the number of its operations.
-        sums = sums + jnp.stack([sent, queue / every, seen.signal.marked[:-1], seen.signal.drop[:-1]])
+        new = [sent, queue / every, seen.signal.marked[:-1], seen.signal.drop[:-1]]
+        if seen.loss is not None:
+            new[3] = new[3] + seen.loss[:-1] * sent.at[s.problem.port_link].add(seen.injected)
+        if seen.opening is not None:
+            new.append(1.0 - seen.opening[:-1])
+        sums = sums + jnp.stack(new)
         return (state, sums, jnp.maximum(peak, queue), again + seen.again, injected + seen.injected), None
 
     zero = empty_frame(s)
-    begin = (state, jnp.stack([zero.sent] * 4), zero.peak, zero.again, jnp.zeros_like(s.rate))
+    none = jnp.stack([zero.sent] * (5 if s.queue.pauses else 4))
+    begin = (state, none, zero.peak, zero.again, jnp.zeros_like(s.rate))
     (state, sums, peak, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
     sent = sums[0].at[s.problem.port_link].add(injected)
-    dropped = sums[3] if s.loss is None else sums[3] + s.loss[:-1] * sent
-    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=dropped, again=again)
+    paused = sums[4] if s.queue.pauses else None
+    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again, paused=paused)
     finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
 
@@ -94,7 +102,8 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
 def summarise(s: Setup, state: State, frames: Frame) -> Trace:
     """Steps to seconds and units to bytes; inf for what did not happen."""
     dt = s.problem.dt
-    frames = jax.tree.map(lambda x: x * s.problem.unit, frames)
+    paused = None if frames.paused is None else frames.paused * dt
+    frames = dataclasses.replace(jax.tree.map(lambda x: x * s.problem.unit, frames), paused=paused)
 
     def seconds(steps: Array) -> Array:
         return jnp.where(steps >= LATER, jnp.inf, steps * dt)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.setup import LATER, Setup
+from fabsim.models.pfc import PauseState, PfcQueue
 from fabsim.models.protocol import Sender
 from fabsim.models.queue import PortState
 from fabsim.models.recovery import RecoveryState
@@ -92,6 +93,7 @@ class State:
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
         recovery: what each sender will miss; None where nothing is lost in silence.
+        pause: what the heads of links want; None where nobody pauses.
     """
 
     step: Array
@@ -105,6 +107,7 @@ class State:
     law: Any
     flags: Array
     recovery: RecoveryState | None
+    pause: PauseState | None
 
 
 def initial(s: Setup) -> State:
@@ -148,6 +151,7 @@ def initial(s: Setup) -> State:
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
         recovery=None if s.recovery is None else s.recovery.init(zero),
+        pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
     )
 
 

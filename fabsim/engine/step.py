@@ -12,7 +12,8 @@ from fabsim.engine import tags
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
-from fabsim.engine.network import move, serve
+from fabsim.engine.network import depart, serve, travel
+from fabsim.engine.pause import ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
 from fabsim.engine.setup import LAST_PACKET, Setup
@@ -33,12 +34,16 @@ class Seen:
         queue: [L + 1] data waiting at the end of the step.
         again: [F] units that the sender learnt it must send again.
         injected: [F, P] units that the sender's ports sent.
+        opening: [L + 1] share of the step in which each link might send; None where nobody pauses.
+        loss: [L + 1] share of what left that links lost; None where they lose nothing.
     """
 
     signal: Signal
     queue: Array
     again: Array
     injected: Array
+    opening: Array | None
+    loss: Array | None
 
 
 def step(s: Setup, state: State) -> tuple[State, Seen]:
@@ -52,6 +57,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         recovery, missed, since = time_out(s, state, feedback)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
+    may = opening(s, state)
     with jax.named_scope("send"):
         stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
         flow, released, at = release(s, flow, landed, when, stream, state.step)
@@ -62,20 +68,27 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         told = sender(s, flow, fair_rates(s, flow) if s.transport.needs_fair else None)
         law = s.transport.step(state.law, feedback, told)
         room = s.transport.offer(law, told)
-        sent, goes = inject(s, flow, room, released, at)
+        sent, goes = inject(s if may is None else paused(s, may), flow, room, released, at)
     with jax.named_scope("move"):
-        ports, signal = serve(s, state)
-        waiting, moving, reached, cut, gone = move(s, state, signal, sent)
-        recovery, reached, gone = lose(s, recovery, flow.in_flight + room, reached, gone)
+        ports, signal = serve(s, state, may)
+        waiting, leaving, cut = depart(s, state, signal, may)
+        pause, loss = ingress(s, state, waiting, signal, sent)
+        moving, reached, gone = travel(s, leaving, sent, loss)
+        recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
         joined = signal.sent + ports.queue - state.ports.queue
-        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined)
-        flow, now, final = account(s, flow, sent.sum(-1), cut if gone is None else cut + gone)
+        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, may)
+        flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
-    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags, recovery)
-    return after, Seen(signal, ports.queue, feedback.nacked, sent)
+    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags, recovery, pause)
+    return after, Seen(signal, ports.queue, feedback.nacked, sent, may, loss)
+
+
+def paused(s: Setup, may: Array) -> Setup:
+    """Senders' ports that may send in a part of the step only: never quite none, which something is divided by."""
+    return replace(s, rate=s.rate * jnp.maximum(may[s.problem.port_link], 1e-6))
 
 
 def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | None, Array, Array]:
@@ -88,17 +101,22 @@ def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | No
 
 
 def lose(
-    s: Setup, recovery: RecoveryState | None, window: Array, reached: Array, gone: Array | None
-) -> tuple[RecoveryState | None, Array, Array | None]:
-    """Book silent losses [F], with what receivers refuse; also what they took of [C, F] `reached`, and [F] all lost."""
-    if s.recovery is None or recovery is None or gone is None:
-        return recovery, reached, gone
+    s: Setup, recovery: RecoveryState | None, window: Array, reached: Array, cut: Array, gone: Array | None
+) -> tuple[RecoveryState | None, Array, Array]:
+    """Book silent losses: the state, what the receivers take of [C, F] `reached`, and [F] all that is lost.
+
+    window: [F] units that may be in flight; cut, gone: [F] units that ports cut, and that links lost.
+    """
+    if s.recovery is None or recovery is None:
+        return None, reached, cut
+    silent = jnp.zeros_like(cut) if s.queue.trims else cut
+    silent = silent if gone is None else silent + gone
     if s.recovery.ordered:
-        recovery, share = s.recovery.refuse(recovery, gone, reached[0], window, s.rate.sum(-1), s.packet)
+        recovery, share = s.recovery.refuse(recovery, silent, reached[0], window, s.rate.sum(-1), s.packet)
         refused = reached * share
-        gone = gone + refused[0]
+        silent = silent + refused[0]
         reached = reached - refused.at[1].set(0.0)
-    return s.recovery.lose(recovery, gone), reached, gone
+    return s.recovery.lose(recovery, silent), reached, silent + cut if s.queue.trims else silent
 
 
 def hear(flow: FlowState, back: Feedback) -> FlowState:

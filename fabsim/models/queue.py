@@ -79,6 +79,7 @@ class TrimQueue:
 
     granular: ClassVar[bool] = False
     trims: ClassVar[bool] = True
+    pauses: ClassVar[bool] = False
     buffer: Array
     ecn_low: Array
     ecn_high: Array
@@ -97,17 +98,25 @@ class TrimQueue:
         return jnp.where(stands >= room, room, stands)
 
     def step(
-        self, port: PortState, capacity: Array, arrive: Array, headers: Array, random: Array | None = None
+        self,
+        port: PortState,
+        capacity: Array,
+        arrive: Array,
+        headers: Array,
+        random: Array | None = None,
+        opening: Array | None = None,
     ) -> tuple[PortState, Signal]:
         """One step of all ports.
 
         Args:
             capacity, arrive, headers: [L + 1] units per step of line rate, of data, and of headers in bytes.
             random: [L + 1] how irregularly the data arrives, 0 (paced) to 1 (as at random); for granular ports.
+            opening: [L + 1] the share of the step in which the port may send; None: all of it.
         """
         control = port.headers + headers
-        served = jnp.minimum(control, capacity)
-        room = (capacity - served) * (1.0 - TIE)
+        able = capacity if opening is None else capacity * opening
+        served = jnp.minimum(control, able)
+        room = (able - served) * (1.0 - TIE)
         sent = self.serve(port.queue + arrive, room, random)
         drop = jnp.clip(port.queue + arrive - sent - self.buffer, 0.0, arrive)
         stands = port.queue + arrive - drop

@@ -113,7 +113,7 @@ def _derived(scenario: Scenario, net: Network) -> list[Line]:
         ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
         (
             "buffers",
-            f"{span(queues.buffer)} a port{slow}",
+            "pauses in place of a bound" if np.isnan(queues.buffer).all() else f"{span(queues.buffer)} a port{slow}",
         ),
         ("ECN", f"from {span(queues.ecn_low)} to {span(queues.ecn_high)}"),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.memory import refuse_too_large
-from fabsim.scenario.queue_keys import Trim
+from fabsim.scenario.queue_keys import Pfc, TailDrop, Trim
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
+from fabsim.typing import Float
 from fabsim.units import Amount, show_size
 from fabsim.workload import Flows, check, merge
 
@@ -86,7 +87,7 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     def real(values: Any) -> jax.Array:
         return jnp.asarray(np.asarray(values), scenario.precision)
 
-    loss, ports = net.fabric.loss, _ports(scenario, net, real)
+    loss, ports = net.fabric.loss, _ports(scenario, net, float(problem.dt), real)
     silent = loss is not None or not ports.trims
     model = Model(
         links=Links(real(net.fabric.capacity), real(net.fabric.latency), None if loss is None else real(loss)),
@@ -129,7 +130,8 @@ def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
         return amount.bytes(base.bdp) if isinstance(amount, Amount) else None
 
     queue = scenario.queue
-    amounts = {"buffer": given(queue.buffer), "ecn_low": given(queue.ecn_low), "ecn_high": given(queue.ecn_high)}
+    buffer = queue.buffer if isinstance(queue, Trim | TailDrop) else "auto"
+    amounts = {"buffer": given(buffer), "ecn_low": given(queue.ecn_low), "ecn_high": given(queue.ecn_high)}
     queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **amounts)
     wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
     if len(wrong):
@@ -137,25 +139,47 @@ def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
         key = "ecn_low" if queue.ecn_low != "auto" else "ecn_high"
         text = f"ecn_low would be {low}, above ecn_high at {high}; give a lower ecn_low or a higher ecn_high"
         raise InputError(scenario.source.sentence(("queue", key), text))
-    return queues
+    if not isinstance(queue, Pfc):
+        return queues
+    if queue.xon.bytes(base.bdp) > queue.xoff.bytes(base.bdp):
+        text = f"above xoff ({queue.xoff}), given {queue.xon}; give at most {queue.xoff}"
+        raise InputError(scenario.source.sentence(("queue", "xon"), text))
+    return replace(queues, buffer=np.full(fabric.links, np.nan))
 
 
-def _ports(scenario: Scenario, net: Network, real: Any) -> Any:
+def _ports(scenario: Scenario, net: Network, dt: float, real: Any) -> Any:
     """The queues of the ports, which feel packets where the routing makes these come at random."""
     from fabsim.models.granular import GranularQueue
+    from fabsim.models.pfc import PfcQueue
     from fabsim.models.queue import TrimQueue
-    from fabsim.models.taildrop import TailDrop
+    from fabsim.models.taildrop import TailDrop as TailDropQueue
 
     chosen, fabric = scenario.queue, net.fabric
     silent = (fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop)
     low, high = (np.where(silent, NEVER, x) for x in (net.queues.ecn_low, net.queues.ecn_high))
-    sizes, at_enqueue = (real(net.queues.buffer), real(low), real(high)), chosen.ecn_at == "enqueue"
-    if not isinstance(chosen, Trim):
-        return TailDrop(*sizes, at_enqueue=at_enqueue)
+    buffer = np.nan_to_num(net.queues.buffer, nan=NEVER)
+    sizes, at_enqueue = (real(buffer), real(low), real(high)), chosen.ecn_at == "enqueue"
+    if isinstance(chosen, Pfc):
+        bounds = [real(x) for x in _pauses(chosen, net, scenario.packet.mtu, dt)]
+        return PfcQueue(*sizes, *bounds, at_enqueue=at_enqueue)
+    if isinstance(chosen, TailDrop):
+        return TailDropQueue(*sizes, at_enqueue=at_enqueue)
     wanted = chosen.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
         return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), at_enqueue=at_enqueue)
     return TrimQueue(*sizes, at_enqueue=at_enqueue)
+
+
+def _pauses(queue: Pfc, net: Network, mtu: float, dt: float) -> tuple[Float, ...]:
+    """[L] each: xoff, xon and headroom in bytes, and the delay in seconds (two steps at least), of the head of each
+    link."""
+    fabric, bdp = net.fabric, net.baseline.bdp
+    rate = np.where(fabric.capacity > 0, fabric.capacity, np.inf)
+    delay = 2 * fabric.latency + 2 * mtu / rate if queue.delay == "auto" else np.full(fabric.links, float(queue.delay))
+    delay = np.maximum(delay, 2 * dt)
+    carried = fabric.capacity * delay + 2 * mtu
+    headroom = carried if queue.headroom == "auto" else np.full(fabric.links, queue.headroom.bytes(bdp))
+    return np.full(fabric.links, queue.xoff.bytes(bdp)), np.full(fabric.links, queue.xon.bytes(bdp)), headroom, delay
 
 
 def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:

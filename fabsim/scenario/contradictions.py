@@ -81,7 +81,7 @@ def _routing(scenario: Sections) -> Iterator[Fault]:
 
 
 def _queue(scenario: Sections) -> Iterator[Fault]:
-    low, high, buffer = scenario.queue.ecn_low, scenario.queue.ecn_high, scenario.queue.buffer
+    low, high, buffer = scenario.queue.ecn_low, scenario.queue.ecn_high, getattr(scenario.queue, "buffer", None)
     if isinstance(low, Amount) and isinstance(high, Amount) and _above(low, high):
         yield ("queue", "ecn_low"), f"above ecn_high ({high}), given {low}; give at most {high}"
     if isinstance(buffer, Amount) and buffer.value == 0:

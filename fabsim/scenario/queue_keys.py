@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Section, like
+from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.units import Amount
 
 
 class Marking(Section):
@@ -77,7 +78,46 @@ class TailDrop(Buffered):
     kind: Literal["tail_drop"]
 
 
-Queue = Annotated[Trim | TailDrop, Field(discriminator="kind")]
+class Pfc(Marking):
+    """Priority flow control: a switch that holds too much of what came over a link has that link paused."""
+
+    origin = "IEEE 802.1Qbb (pause, headroom); the limit cycle is ours"
+    law = "fabsim.models.pfc:PfcQueue"
+
+    kind: Literal["pfc"]
+    xoff: Data = like(
+        "100 kB",
+        Amount(0.5, relative=True),
+        means="bytes of one link that a switch holds before it pauses the link",
+        source="ours: half a bandwidth-delay product",
+        smooth=ALMOST,
+    )
+    xon: Data = like(
+        "80 kB",
+        Amount(0.4, relative=True),
+        means="bytes of one link that a switch still holds when the link may send again",
+        source="ours: a fifth below xoff",
+        smooth=ALMOST,
+    )
+    headroom: AutoData = like(
+        "150 kB",
+        "auto",
+        means="bytes of one link that a switch has room for beyond xoff; what is more is lost in silence",
+        source="IEEE 802.1Qbb: what comes within the delay",
+        absent="what the link carries within the delay, so that nothing is lost",
+        smooth=ALMOST,
+    )
+    delay: AutoSpan = like(
+        "1.5 us",
+        "auto",
+        means="time from the crossing of a threshold until what arrives over the link changes",
+        source="IEEE 802.1Qbb: there and back, and a packet that is under way at either end",
+        absent="twice the latency of the link, and two packets; never less than two steps",
+        smooth=ALMOST,
+    )
+
+
+Queue = Annotated[Trim | TailDrop | Pfc, Field(discriminator="kind")]
 
 
 class Timed(Section):

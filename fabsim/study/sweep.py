@@ -32,7 +32,7 @@ METRICS = {
     "queue_peak": ("B", "largest queue of any link at the end of a step"),
     "slowdown_mean": ("1", "mean completion time over that in the empty fabric; NaN where that was not given"),
     "slowdown_p99": ("1", "99th percentile of it"),
-    "dropped": ("B", "data trimmed, on all links"),
+    "dropped": ("B", "data trimmed, dropped or lost, on all links"),
     "marked": ("B", "data marked, on all links"),
     "again": ("B", "data that had to be sent again"),
     "sent": ("B", "data sent, summed over all links"),
