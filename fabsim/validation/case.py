@@ -50,7 +50,8 @@ class Case:
     @property
     def packet(self) -> Packet:
         """Sizes on the wire."""
-        return Packet(mtu=self.options.mtu, trim=self.options.real("trimsize", 64))
+        header = 0.0 if self.options.congestion_control == "roce" else 64.0  # of packets that are all payload
+        return Packet(mtu=self.options.mtu, header=header, trim=self.options.real("trimsize", 64))
 
     @cached_property
     def fabric(self) -> Fabric:
@@ -106,7 +107,7 @@ class Case:
         if options.unknown:
             return f"option -{options.unknown} is not modelled yet"
         lone = self.matrix.flows.count == 1
-        if control not in ("const", "nscc"):
+        if control not in ("const", "nscc", "roce"):
             return f"transport {control} is not modelled yet"
         links = float(self.fabric.capacity[self.fabric.src < self.fabric.hosts].max()) * 8e-6
         nic = options.real("linkspeed", links)
@@ -125,6 +126,8 @@ class Case:
 
     def remark(self) -> str:
         """What a reader of the row should know."""
+        if self.measured.at_sender:
+            return "times of the senders; in the packet simulator their acknowledgements queue with the data"
         if self.matrix.flows.count == 1:
             return "a lone flow"
         if self.options.balancer in AT_SWITCHES:

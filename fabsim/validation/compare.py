@@ -15,7 +15,9 @@ from fabsim.errors import Stopped
 from fabsim.models.granular import GranularQueue
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
+from fabsim.models.pfc import PfcQueue
 from fabsim.models.queue import TrimQueue
+from fabsim.models.recovery import GoBackN, Recovery
 from fabsim.models.window import Window
 from fabsim.results import duration
 from fabsim.routing import Routes
@@ -25,6 +27,9 @@ from fabsim.validation.case import AT_SWITCHES, Case
 
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
+
+UNBOUND = 1e12
+"""Bytes: a window or a buffer that no flow here fills."""
 
 PATIENCE = 3.0, 1e-3
 """A run is given up after so many times the packets' last completion, and so many seconds."""
@@ -163,10 +168,11 @@ def fluid(case: Case, routes: Routes) -> Fluid:
         ports(case, queues),
         transport(case, base),
         Split(jnp.asarray(routes.weight, "float32")),
+        recovery(case, base),
     )
     horizon = PATIENCE[0] * float(case.measured.finish.max()) + PATIENCE[1]
     done = run(problem, model, horizon=horizon, progress=False).trace
-    completion = np.asarray(done.completion, float)
+    completion = np.asarray(done.sender_completion if case.measured.at_sender else done.completion, float)
     took = duration(np.asarray(done.start, float), completion)
     return Fluid(took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / packet.mtu)
 
@@ -176,14 +182,29 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
     mtu, given = case.packet.mtu, case.options.ecn
     low, high = (queues.ecn_low, queues.ecn_high) if given is None else (x * mtu * case.fabric.speed for x in given)
     buffer, low, high = (jnp.asarray(x, "float32") for x in (queues.buffer, low, high))
+    if case.options.pauses is not None:
+        fabric = case.fabric
+        xon, xoff = (jnp.full(fabric.links, x * mtu, "float32") for x in case.options.pauses)
+        delay = 2 * (fabric.latency + mtu / fabric.capacity)
+        room = buffer - xoff  # -q is the room of an input; outputs there have no bound
+        return PfcQueue(jnp.full_like(buffer, UNBOUND), low, high, xoff, xon, room, jnp.asarray(delay, "float32"))
     if case.options.balancer in AT_SWITCHES:
         return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
     return TrimQueue(buffer, low, high)
 
 
+def recovery(case: Case, base: Baseline) -> Recovery | None:
+    """Of senders over pauses, which begin again at what was lost."""
+    if case.options.congestion_control != "roce":
+        return None
+    return GoBackN(*(jnp.asarray(x, "float32") for x in (base.rtt, 1.0, 1.0)))
+
+
 def transport(case: Case, base: Baseline) -> Window | Nscc:
-    """The law with the simulator's defaults: a constant window of 1.5 BDP, or NSCC."""
+    """The law with the simulator's defaults: a constant window of 1.5 BDP, or NSCC; over pauses no window at all."""
     packet, options = case.packet, case.options
+    if options.congestion_control == "roce":
+        return Window(jnp.asarray(UNBOUND, "float32"))
     if options.congestion_control == "const":
         return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
     changes = {}
