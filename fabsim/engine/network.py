@@ -22,7 +22,8 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
     arrive = load(p.at, fabric, egress, p.links)
     random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
-    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening)
+    tail = p.tail if s.queue.shares else None
+    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail)
 
 
 def depart(s: Setup, state: State, signal: Signal, opening: Array | None) -> tuple[Fluid, Fluid, Array]:

@@ -80,6 +80,7 @@ class TrimQueue:
     granular: ClassVar[bool] = False
     trims: ClassVar[bool] = True
     pauses: ClassVar[bool] = False
+    shares: ClassVar[bool] = False
     buffer: Array
     ecn_low: Array
     ecn_high: Array
@@ -97,6 +98,10 @@ class TrimQueue:
         """[L + 1] what leaves of what stands at a port with so much room: all of it, or as much as there is room."""
         return jnp.where(stands >= room, room, stands)
 
+    def bound(self, stands: Array, tail: Array | None) -> Array:
+        """[L + 1] what each port may hold, where so much would stand without a bound."""
+        return self.buffer
+
     def step(
         self,
         port: PortState,
@@ -105,6 +110,7 @@ class TrimQueue:
         headers: Array,
         random: Array | None = None,
         opening: Array | None = None,
+        tail: Array | None = None,
     ) -> tuple[PortState, Signal]:
         """One step of all ports.
 
@@ -112,13 +118,15 @@ class TrimQueue:
             capacity, arrive, headers: [L + 1] units per step of line rate, of data, and of headers in bytes.
             random: [L + 1] how irregularly the data arrives, 0 (paced) to 1 (as at random); for granular ports.
             opening: [L + 1] the share of the step in which the port may send; None: all of it.
+            tail: [L + 1] number of the switch of each port, below L + 1; for ports that share its memory.
         """
         control = port.headers + headers
         able = capacity if opening is None else capacity * opening
         served = jnp.minimum(control, able)
         room = (able - served) * (1.0 - TIE)
         sent = self.serve(port.queue + arrive, room, random)
-        drop = jnp.clip(port.queue + arrive - sent - self.buffer, 0.0, arrive)
+        excess = port.queue + arrive - sent
+        drop = jnp.clip(excess - self.bound(excess, tail), 0.0, arrive)
         stands = port.queue + arrive - drop
         sent = jnp.where(sent > stands, stands, sent)  # by a rounding at most
         leave = jnp.where(sent < stands, sent / jnp.where(stands > 0, stands, 1.0), 1.0)

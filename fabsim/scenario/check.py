@@ -113,7 +113,7 @@ def _derived(scenario: Scenario, net: Network) -> list[Line]:
         ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
         (
             "buffers",
-            "pauses in place of a bound" if np.isnan(queues.buffer).all() else f"{span(queues.buffer)} a port{slow}",
+            "no bound for a single port" if np.isnan(queues.buffer).all() else f"{span(queues.buffer)} a port{slow}",
         ),
         ("ECN", f"from {span(queues.ecn_low)} to {span(queues.ecn_high)}"),
     ]

@@ -18,7 +18,7 @@ from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.memory import refuse_too_large
-from fabsim.scenario.queue_keys import Pfc, TailDrop, Trim
+from fabsim.scenario.queue_keys import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
@@ -139,9 +139,9 @@ def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
         key = "ecn_low" if queue.ecn_low != "auto" else "ecn_high"
         text = f"ecn_low would be {low}, above ecn_high at {high}; give a lower ecn_low or a higher ecn_high"
         raise InputError(scenario.source.sentence(("queue", key), text))
-    if not isinstance(queue, Pfc):
+    if isinstance(queue, Trim | TailDrop):
         return queues
-    if queue.xon.bytes(base.bdp) > queue.xoff.bytes(base.bdp):
+    if isinstance(queue, Pfc) and queue.xon.bytes(base.bdp) > queue.xoff.bytes(base.bdp):
         text = f"above xoff ({queue.xoff}), given {queue.xon}; give at most {queue.xoff}"
         raise InputError(scenario.source.sentence(("queue", "xon"), text))
     return replace(queues, buffer=np.full(fabric.links, np.nan))
@@ -152,6 +152,7 @@ def _ports(scenario: Scenario, net: Network, dt: float, real: Any) -> Any:
     from fabsim.models.granular import GranularQueue
     from fabsim.models.pfc import PfcQueue
     from fabsim.models.queue import TrimQueue
+    from fabsim.models.shared import SharedBuffer
     from fabsim.models.taildrop import TailDrop as TailDropQueue
 
     chosen, fabric = scenario.queue, net.fabric
@@ -162,12 +163,25 @@ def _ports(scenario: Scenario, net: Network, dt: float, real: Any) -> Any:
     if isinstance(chosen, Pfc):
         bounds = [real(x) for x in _pauses(chosen, net, scenario.packet.mtu, dt)]
         return PfcQueue(*sizes, *bounds, at_enqueue=at_enqueue)
+    if isinstance(chosen, Shared):
+        memory = _memory(chosen, net, scenario.packet.mtu)
+        alpha = np.full(fabric.links, chosen.alpha)
+        return SharedBuffer(*sizes, real(memory), real(alpha), at_enqueue=at_enqueue)
     if isinstance(chosen, TailDrop):
         return TailDropQueue(*sizes, at_enqueue=at_enqueue)
     wanted = chosen.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
         return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), at_enqueue=at_enqueue)
     return TrimQueue(*sizes, at_enqueue=at_enqueue)
+
+
+def _memory(queue: Shared, net: Network, mtu: float) -> Float:
+    """[L] bytes that the ports at each link's tail share."""
+    fabric, bdp = net.fabric, net.baseline.bdp
+    if queue.memory != "auto":
+        return np.full(fabric.links, queue.memory.bytes(bdp))
+    own = default_queues(fabric, bdp, mtu).buffer
+    return np.bincount(fabric.src, own).astype(float)[fabric.src]
 
 
 def _pauses(queue: Pfc, net: Network, mtu: float, dt: float) -> tuple[Float, ...]:

@@ -78,6 +78,30 @@ class TailDrop(Buffered):
     kind: Literal["tail_drop"]
 
 
+class Shared(Marking):
+    """A memory that the ports of a switch share; a port may hold a part of what is free, and loses what is more."""
+
+    origin = "Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998"
+    law = "fabsim.models.shared:SharedBuffer"
+
+    kind: Literal["shared"]
+    memory: AutoData = like(
+        "16 MB",
+        "auto",
+        means="bytes that all ports of a switch share",
+        source="ours: as much as ports with buffers of their own would have",
+        absent="1 BDP of the longest route for each port",
+        smooth=ALMOST,
+    )
+    alpha: Annotated[float, Field(gt=0.0)] = like(
+        "0.5",
+        1.0,
+        means="the part of the free memory that a port may hold",
+        source="ours: half of the memory for a single busy port, a third each for two",
+        smooth=ALMOST,
+    )
+
+
 class Pfc(Marking):
     """Priority flow control: a switch that holds too much of what came over a link has that link paused."""
 
@@ -117,7 +141,7 @@ class Pfc(Marking):
     )
 
 
-Queue = Annotated[Trim | TailDrop | Pfc, Field(discriminator="kind")]
+Queue = Annotated[Trim | TailDrop | Shared | Pfc, Field(discriminator="kind")]
 
 
 class Timed(Section):
