@@ -166,13 +166,14 @@ def test_an_incast_over_pauses(rows: dict[str, Row]) -> None:
     assert row.spread_ratio == pytest.approx(1, abs=0.05)
 
 
-def test_a_permutation_over_pauses_is_11_percent_early(rows: dict[str, Row]) -> None:
-    """Its paths were not measured. Half of the mean error is that of acknowledgements, which queue with the data in
-    these packets and not in the fluid; the last completion is a draw, of 4 or 5 flows to a link."""
+def test_the_last_of_a_permutation_over_pauses_is_11_percent_early(rows: dict[str, Row]) -> None:
+    """Its paths were not measured: the fullest link of a draw has 4 flows (172 us), or 5 (212 us), and the packets
+    ended at 194 us. Why is open; a link that idles, while those that it waits for stand in line elsewhere, would do."""
     row = rows["roce_pfc_perm_ft128_400_ecmp"]
-    assert mean_error(row) == pytest.approx(-0.107, abs=0.015)
+    assert abs(mean_error(row)) <= 0.08
     assert last_error(row) == pytest.approx(-0.110, abs=0.015)
-    assert row.spread_ratio == pytest.approx(0.97, abs=0.05)
+    assert row.err_median <= 0.08
+    assert row.spread_ratio == pytest.approx(0.90, abs=0.05)
 
 
 def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:

@@ -23,6 +23,7 @@ from fabsim.results import duration
 from fabsim.routing import Routes
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Bool, Float
+from fabsim.validation.acks import knows
 from fabsim.validation.case import AT_SWITCHES, Case
 
 WINDOW = 1.5
@@ -171,8 +172,10 @@ def fluid(case: Case, routes: Routes) -> Fluid:
         recovery(case, base),
     )
     horizon = PATIENCE[0] * float(case.measured.finish.max()) + PATIENCE[1]
-    done = run(problem, model, horizon=horizon, progress=False).trace
-    completion = np.asarray(done.sender_completion if case.measured.at_sender else done.completion, float)
+    at_sender = case.measured.at_sender
+    made = run(problem, model, every=1 if at_sender else 10, horizon=horizon, progress=False)
+    done = made.trace
+    completion = knows(case, done, made.dt) if at_sender else np.asarray(done.completion, float)
     took = duration(np.asarray(done.start, float), completion)
     return Fluid(took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / packet.mtu)
 
