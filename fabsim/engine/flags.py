@@ -14,7 +14,8 @@ NOT_FINITE, SLOT_TAKEN, RING_SHORT, STEP_LONG = 1, 2, 4, 8
 SENTENCES = {
     NOT_FINITE: "a value is not a number any more",
     SLOT_TAKEN: "grains of a coupled flow overtook each other; a larger grain, or 0 for a stream, would do",
-    RING_SHORT: "the model's latencies or delays are longer than the problem was built for; build a larger ring",
+    RING_SHORT: "the model's latencies or pause delays are longer than the problem was built for; build it with a "
+    "larger ring",
     STEP_LONG: "the model's latencies are shorter than one step a link; build the problem with a smaller dt",
 }
 
