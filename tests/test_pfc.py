@@ -15,12 +15,12 @@ import fabsim
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import run
 from fabsim.engine.simulate import Trace, simulate
-from fabsim.errors import InputError
+from fabsim.errors import InputError, Stopped
 from fabsim.models.model import Model
 from fabsim.models.pfc import PfcQueue
 from fabsim.models.recovery import SelectiveRepeat
 from fabsim.tables import busiest_links
-from fabsim.topology import Change, Fabric, degrade, find_links, leaf_spine, single_switch
+from fabsim.topology import Change, Fabric, degrade, find_links, leaf_spine, single_switch, torus
 from fabsim.typing import Array
 from fabsim.workload import assemble
 from tests.small import RATE, case, wire
@@ -115,6 +115,16 @@ def test_nothing_is_lost_and_the_port_is_never_idle() -> None:
     assert held.completion.max() == pytest.approx(float(free.completion.max()), abs=3e-6)
     assert last < held.completion.max() < last + 8e-6
     assert held.frames.peak.max() < 4 * (XOFF + RATE * DELAY) < 0.6 * free.frames.peak.max()
+
+
+def test_pauses_in_a_circle_stop_all() -> None:
+    """Four routers in a ring of one direction, each flow over two of its links: each link waits for the next."""
+    back = [Change(f"r{i}->r{(i - 1) % 4}", speed=0) for i in range(4)]
+    fabric = degrade(torus((4,), rate=RATE, latency=1e-6), back)
+    problem, model = case(fabric, assemble([0, 1, 2, 3], [2, 3, 0, 1], 2e6))
+    assert run(problem, model, progress=False).trace.completion.max() < 1e-4
+    with pytest.raises(Stopped, match=r"flows 1, 2, 3 \(4 in all\); \d+ links are paused, for each other in a circle"):
+        run(problem, pausing(model), progress=False)
 
 
 def test_no_byte_is_forgotten() -> None:

@@ -87,8 +87,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
 
 
 def paused(s: Setup, may: Array) -> Setup:
-    """Senders' ports that may send in a part of the step only: never quite none, which something is divided by."""
-    return replace(s, rate=s.rate * jnp.maximum(may[s.problem.port_link], 1e-6))
+    """Senders' ports that may send in a part of the step only."""
+    return replace(s, rate=s.rate * may[s.problem.port_link])
 
 
 def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | None, Array, Array]:

@@ -37,7 +37,10 @@ def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) ->
         pairs = [f"flow {i + 1} waits for bytes of flow {leader[i] + 1}" for i in np.flatnonzero(follows)[:NAMED]]
         raise Stopped(f"no progress at {now * 1e6:.3f} us: {'; '.join(pairs)}; {int(follows.sum())} flows in all")
     names = ", ".join(str(i + 1) for i in np.flatnonzero(begun)[:NAMED])
-    raise Stopped(f"no progress at {now * 1e6:.3f} us: nothing moves for flows {names} ({int(begun.sum())} in all)")
+    paused = 0 if state.pause is None else int(np.asarray(state.pause.wants).sum())
+    circle = f"; {paused} links are paused, for each other in a circle" if paused else ""
+    what = f"nothing moves for flows {names} ({int(begun.sum())} in all){circle}"
+    raise Stopped(f"no progress at {now * 1e6:.3f} us: {what}")
 
 
 def who_waits(problem: Problem, state: State, waits: Bool) -> str:
