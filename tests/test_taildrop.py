@@ -22,6 +22,7 @@ from fabsim.models.recovery import GoBackN, SelectiveRepeat
 from fabsim.models.taildrop import TailDrop
 from fabsim.models.window import Window
 from fabsim.scenario import load
+from fabsim.scenario.check import report
 from fabsim.scenario.compile import compile_scenario, network
 from fabsim.topology import Change, degrade, single_switch
 from fabsim.typing import Array
@@ -208,6 +209,7 @@ def test_in_a_scenario(tmp_path: Any) -> None:
     assert np.asarray(model.links.loss)[lossy] == pytest.approx([0.25])
     file.write_text(SCENARIO.replace("loss: 0.25", "speed: 0.5").replace("tail_drop", "trim"))
     assert compile_scenario(load(file))[1].recovery is None
+    assert "recovery: a queue of kind trim and links without loss lose nothing" in report(load(file))
     file.write_text(SCENARIO.replace("loss: 0.25", "loss: 1.5"))
     with pytest.raises(InputError, match="loss"):
         load(file)

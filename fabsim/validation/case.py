@@ -127,7 +127,7 @@ class Case:
     def remark(self) -> str:
         """What a reader of the row should know."""
         if self.measured.at_sender:
-            return "times of the senders, whose acknowledgements queue with the data; ways back are drawn"
+            return "times of senders, whose acknowledgements queue with the data, on ways drawn"
         if self.matrix.flows.count == 1:
             return "a lone flow"
         if self.options.balancer in AT_SWITCHES:
