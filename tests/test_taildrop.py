@@ -131,15 +131,16 @@ def test_littles_law() -> None:
     assert waits / float(problem.size.sum()) > 5e-6
 
 
-@pytest.mark.parametrize("trims", [False, True])
-def test_no_byte_is_forgotten(trims: bool) -> None:
-    """Lost at ports and on links, data and headers: each is where it can be found."""
+@pytest.mark.parametrize("kind", ["drop", "trim", "go back"])
+def test_no_byte_is_forgotten(kind: str) -> None:
+    """Lost at ports and on links, data and headers, or refused: each is where it can be found."""
     loss = np.zeros(16)
     loss[[0, 8, 9, 10, 11]] = 0.3  # the first host's link, and those between leaves and spines
 
     def change(model: Model[Any]) -> Model[Any]:
-        problem_and_model = losing((None, model), loss=loss, timeout=20e-6)  # type: ignore[arg-type]
-        return replace(problem_and_model[1], queue=model.queue) if trims else problem_and_model[1]
+        law = GoBackN if kind == "go back" else SelectiveRepeat
+        _, made = losing((None, model), law, loss=loss, timeout=20e-6)  # type: ignore[arg-type]
+        return replace(made, queue=model.queue) if kind == "trim" else made
 
     assert check_conserved(LOAD, "float32", 1e-6, change) > 10
 
