@@ -37,8 +37,9 @@ def depart(s: Setup, state: State, signal: Signal, opening: Array | None) -> tup
     return Fluid(wait_f, wait_e), Fluid(out_f, out_e), cut_f.sum((0, -1)) + cut_e.sum(-1)
 
 
-def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Array | None]:
-    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, [F] what links lost.
+def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Array | None, Array]:
+    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, [F] what links lost, and
+    [F, K] the data that comes to the receivers' down links by each lane.
 
     sent: [F, P] units that leave by each port of the senders; loss: [L + 1] share of what leaves that a link loses.
     Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
@@ -61,11 +62,12 @@ def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[F
     entering = (s.within.reshape(flows, planes, -1) * sent[:, :, None]).reshape(flows, lanes)
     entering = jnp.pad(entering[:, None], ((0, 0), (0, channels - 1), (0, 0)))
     enters = (jnp.arange(hops + 1)[:, None, None] == p.first)[:, :, None]
-    onward, down = out_f, by_plane(jnp.where(enters[hops], entering, 0.0))
+    onward, first = out_f, jnp.where(enters[hops], entering, 0.0)
+    down, onto = by_plane(first), first[:, 0]
     if hops:
-        down = down + by_plane(out_f[-1])
+        down, onto = down + by_plane(out_f[-1]), onto + out_f[-1][:, 0]
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
-    return Fluid(onward, down), out_e.sum(-1).T, gone
+    return Fluid(onward, down), out_e.sum(-1).T, gone, onto
 
 
 def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tuple[Array, Array, Array]:

@@ -32,23 +32,28 @@ def ingress(
     random, and where there is no headroom for it."""
     if not isinstance(s.queue, PfcQueue) or state.pause is None:
         return None, s.loss
-    held = by_ingress(s, waiting)
+    down = at_down_links(s, state.pause, signal)
+    held = by_ingress(s, waiting, down)
     leaves = signal.sent.at[s.problem.port_link].add(sent)
     coming = leaves if s.loss is None else leaves * (1.0 - s.loss)
     over = s.queue.overflow(state.pause, held, coming)
     after = s.queue.watch(state.pause, held, state.step)
     share = (leaves - coming + over) / jnp.where(leaves > 0, leaves, 1.0)
-    return dataclasses.replace(after, came=coming - over), share
+    return dataclasses.replace(after, came=coming - over, down=down), share
 
 
-def by_ingress(s: Setup, waiting: Fluid) -> Array:
-    """[L + 1] units that came over each link and wait at its head.
+def at_down_links(s: Setup, pause: PauseState, signal: Signal) -> Array:
+    """[F, K] what waits at the receivers' down links after this step, by lane: there the fluid has but one queue for
+    the lanes of a plane, which have come over different links."""
+    seen = jnp.stack([signal.keep, signal.leave], -1)[s.problem.at.last]
+    keep, leave = jnp.moveaxis(jnp.repeat(seen, pause.down.shape[1] // s.problem.planes, 1), -1, 0)
+    return (pause.down + pause.onto * keep) * (1.0 - leave)
 
-    At the last port the lanes of a plane have met: there the bytes of a flow are taken to have come as it splits them.
-    """
+
+def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
+    """[L + 1] units that came over each link and wait at its head. down: [F, K] those that wait at the last port."""
     p = s.problem
-    hops, flows, _, lanes = waiting.fabric.shape
-    down = jnp.repeat(waiting.egress[:, 0], lanes // p.planes, -1) * s.within
+    hops, flows, _, _ = waiting.fabric.shape
     here = jnp.concatenate([waiting.fabric[:, :, 0], down[None]])
     entered = jnp.where(jnp.arange(hops + 1)[:, None, None] == p.first, here, 0.0)
     onward = (here - entered)[1:, :, None]

@@ -151,7 +151,7 @@ def initial(s: Setup) -> State:
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
         recovery=None if s.recovery is None else s.recovery.init(zero),
-        pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
+        pause=s.queue.quiet(s.capacity, s.share, p.ring) if isinstance(s.queue, PfcQueue) else None,
     )
 
 

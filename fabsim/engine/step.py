@@ -73,7 +73,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         ports, signal = serve(s, state, may)
         waiting, leaving, cut = depart(s, state, signal, may)
         pause, loss = ingress(s, state, waiting, signal, sent)
-        moving, reached, gone = travel(s, leaving, sent, loss)
+        moving, reached, gone, onto = travel(s, leaving, sent, loss)
+        pause = None if pause is None else replace(pause, onto=onto)
         recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
