@@ -117,6 +117,17 @@ def test_nothing_is_lost_and_the_port_is_never_idle() -> None:
     assert held.frames.peak.max() < 4 * (XOFF + RATE * DELAY) < 0.6 * free.frames.peak.max()
 
 
+def test_a_spray_counts_where_its_bytes_came_from() -> None:
+    """Two lanes meet at the last port, one of them at half the rate: what links carry within the delay is headroom
+    enough, and each is paused for its own bytes."""
+    fabric = degrade(leaf_spine(2, 2, 3, rate=RATE, latency=1e-6), [Change("spine1->leaf1", speed=0.5)])
+    problem, model = case(fabric, assemble([0, 1, 2, 4], 3, [1e6, 8e5, 6e5, 7e5]))
+    done = run(problem, pausing(model, headroom=RATE * 2e-6), progress=False).trace
+    assert done.frames.dropped.sum() < 1.0
+    fast, slow = (done.frames.paused[:, link(fabric, name)].sum() for name in ("spine0->leaf1", "spine1->leaf1"))
+    assert fast > 1.2 * slow > 0
+
+
 def test_pauses_in_a_circle_stop_all() -> None:
     """Four routers in a ring of one direction, each flow over two of its links: each link waits for the next."""
     back = [Change(f"r{i}->r{(i - 1) % 4}", speed=0) for i in range(4)]
