@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fabsim.datasets import open
     from fabsim.engine.simulate import simulate
     from fabsim.errors import InputError, Stopped
-    from fabsim.results import Result, open
+    from fabsim.results import Result
     from fabsim.scenario import Scenario, load
     from fabsim.scenario.run import run
-    from fabsim.scenario.sweep import sweep
     from fabsim.scenario.tune import tune
+    from fabsim.sweeps.sweep import sweep
 
 _HOME = {
     "InputError": "fabsim.errors",
@@ -20,10 +21,10 @@ _HOME = {
     "Scenario": "fabsim.scenario",
     "Stopped": "fabsim.errors",
     "load": "fabsim.scenario",
-    "open": "fabsim.results",
+    "open": "fabsim.datasets",
     "run": "fabsim.scenario.run",
     "simulate": "fabsim.engine.simulate",
-    "sweep": "fabsim.scenario.sweep",
+    "sweep": "fabsim.sweeps.sweep",
     "tune": "fabsim.scenario.tune",
 }
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.engine.batch import Batch, batch
+from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import begin, simulate
+from fabsim.models.model import Model
 from fabsim.scenario import load
-from fabsim.study.batch import stack, widen
+from fabsim.study.advance import SIDE_BY_SIDE, over, run_batch, spread_out
 
 STEPS = 300
 PACKET_SECONDS = 2.11
@@ -43,7 +47,7 @@ class Figure:
     meaning: str
 
 
-def bench(repeats: int = 7, batch: int = 16) -> list[Figure]:
+def bench(repeats: int = 7, members: int = 1000) -> list[Figure]:
     """Measure. Times are the smallest of `repeats`, since other work on the machine can only add to them."""
     began = time.perf_counter()
     problem, model = load(SCENARIO).compile()
@@ -61,10 +65,11 @@ def bench(repeats: int = 7, batch: int = 16) -> list[Figure]:
     jax.block_until_ready(slope(model))
     first_slope = time.perf_counter() - began
     gradient = least(lambda: jax.block_until_ready(slope(model)), max(repeats // 2, 2))
-    problems, models = stack(widen([problem] * batch)), stack([model] * batch)
-    many = jax.jit(jax.vmap(lambda p, m: simulate(p, m, steps=STEPS).completion))
-    jax.block_until_ready(many(problems, models))
-    together = least(lambda: jax.block_until_ready(many(problems, models)), max(repeats // 2, 2)) / batch
+    many = variants(problem, model, members)
+    sweep(variants(problem, model, spread_out(many, over(None)).block))  # compiles for a block
+    together = least(lambda: sweep(many), 1)
+    singly = least(lambda: [once() for _ in range(members)], 1)
+    one, spread = virtual_devices()
     state = begin(problem, model)
     size = sum(x.nbytes for x in jax.tree.leaves(state))
     copy = least(copier(size), repeats)
@@ -81,8 +86,43 @@ def bench(repeats: int = 7, batch: int = 16) -> list[Figure]:
             "step against copy", f"{warm / STEPS / copy:.1f} x", f"the time to copy its state of {size / 1e3:.0f} kB"
         ),
         Figure("gradient", f"{gradient / warm:.1f} x", f"a run, by all parameters (compiled in {first_slope:.1f} s)"),
-        Figure("sweep", f"{warm / together:.2f} x", f"the throughput of runs one by one, {batch} at once"),
+        Figure("sweep", f"{singly / together:.2f} x", f"the throughput of {members:,} runs one by one"),
+        Figure(f"{members:,} variants", f"{together:.1f} s", "that sweep, once compiled"),
+        Figure("virtual devices", f"{one / spread:.2f} x", "two CPU devices, the throughput of one on the same cores"),
     ]
+
+
+def variants(problem: Problem, model: Model[Any], members: int) -> Batch:
+    """The same network with buffers from half to one and a half times as large."""
+    sizes = np.linspace(0.5, 1.5, members, dtype=np.float32)
+    buffer = np.asarray(model.queue.buffer)
+    return batch([problem] * members, [replace(model, queue=replace(model.queue, buffer=buffer * x)) for x in sizes])
+
+
+def sweep(many: Batch, devices: int | None = None) -> None:
+    """Run a batch for as many steps as the single run."""
+    run_batch(many, until=STEPS * float(many.problem.dt), devices=devices)
+
+
+def virtual_devices() -> tuple[float, float]:
+    """Seconds of a batch on one CPU device and spread over two, measured in a process that has two."""
+    program = (
+        "import jax; jax.config.update('jax_num_cpu_devices', 2); from fabsim.bench import on_two; print(*on_two())"
+    )
+    fresh = os.environ | {"JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=fresh)
+    one, two = done.stdout.split()
+    return float(one), float(two)
+
+
+def on_two() -> tuple[float, float]:
+    """What `virtual_devices` runs in the other process."""
+    many = variants(*load(SCENARIO).compile(), 4 * SIDE_BY_SIDE)
+    for devices in (1, 2):
+        sweep(many, devices)
+    turns = [[least(lambda d=devices: sweep(many, d), 1) for devices in (1, 2)] for _ in range(3)]
+    one, two = np.min(turns, axis=0)
+    return float(one), float(two)
 
 
 def least(work: Callable[[], Any], repeats: int) -> float:

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,8 @@ import click
 from fabsim.errors import InputError
 
 if TYPE_CHECKING:
+    import xarray
+
     from fabsim.scenario import Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,6 +47,24 @@ def device_option(command: F) -> F:
     """--device."""
     kinds = click.Choice(["cpu", "gpu", "tpu"])
     return click.option("--device", type=kinds, help="Where to compute; if not given, the best that there is.")(command)
+
+
+def at_option(command: F) -> F:
+    """--at."""
+    text = "Of a sweep: only the points with this value (may be given several times)."
+    return click.option("--at", "chosen", multiple=True, metavar="KEY=VALUE", help=text)(command)
+
+
+def chosen_part(data: xarray.Dataset, pairs: Sequence[str]) -> xarray.Dataset:
+    """The part of a sweep that --at asks for. Raises InputError."""
+    from fabsim.swept import at
+
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise InputError(f"--at {pair}: not KEY=VALUE; write it like --at transport.window='1 BDP'")
+        data = at(data, {key.strip(): text.strip()})
+    return data
 
 
 def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision: str | None) -> Scenario:
@@ -89,11 +110,14 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
-def use_device(kind: str | None) -> None:
-    """Make JAX compute there. Raises InputError where there is no such device."""
+def use_device(kind: str | None, count: int | None = None) -> None:
+    """Make JAX compute there; the CPU stands for `count` devices. Raises InputError where there is no such device."""
     import jax
 
     keep_compiled_programs()
+    if count is not None and count > 1:
+        with suppress(RuntimeError):  # JAX has started: with the devices that there are
+            jax.config.update("jax_num_cpu_devices", count)
     if kind is None:
         return
     try:

@@ -6,17 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabsim.errors import InputError
-from fabsim.store import Sheet, Variable, check_source, decode, encode, publish
+from fabsim.store import Sheet, Variable, decode, encode, publish
 from fabsim.typing import Float, Int
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def column(dims: str, units: str, meaning: str) -> Any:
@@ -165,38 +162,6 @@ def read(path: str | Path) -> list[Result]:
         return [_result(sheet) for sheet in cases]
     except KeyError as error:
         raise InputError(f"{path}: not a result file of this version of fabsim ({error} is missing)") from None
-
-
-def open(path: str | Path, case: str | None = None) -> xarray.Dataset:
-    """A result file as an xarray Dataset, in memory.
-
-    Links and watched links are labelled by name and frames by time:
-    `fabsim.open("r.h5").series_queue.sel(watched="leaf0->spine3").plot()`. A file of several cases gives a dimension
-    `case`; where the cases have different flows, name one.
-
-    Raises:
-        InputError: no such file or case, or cases that cannot stand in one Dataset.
-    """
-    import xarray
-
-    def load(group: str | None = None) -> xarray.Dataset:
-        with xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False) as dataset:
-            return dataset.load()
-
-    check_source(path)
-    root = load()
-    names: list[str] = json.loads(root.attrs["cases"]) if "cases" in root.attrs else []
-    if case is not None and case not in (names or [root.attrs["name"]]):
-        raise InputError(f'{path}: no case is named "{case}"; there are {", ".join(names) or root.attrs["name"]}')
-    if not names:
-        return root
-    if case is not None:
-        return load(f"case{names.index(case)}")
-    parts = [load(f"case{number}") for number in range(len(names))]
-    if len({part.sizes["flow"] for part in parts}) > 1:
-        raise InputError(f"{path}: the cases have different flows; open one of {', '.join(names)} with case=...")
-    joined = xarray.concat(parts, "case", join="outer", combine_attrs="drop_conflicts", data_vars="all")
-    return joined.assign_coords(case=names)
 
 
 def _sheet(result: Result) -> Sheet:

@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 from fabsim.errors import InputError
 
 _TEXT = h5py.string_dtype("utf-8")
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+"""Begins what netCDF-4 notes at an axis that has a length and no values."""
+
 _COMPRESSION = {"compression": "gzip", "compression_opts": 1, "fletcher32": True}
 
 
@@ -59,8 +62,9 @@ def decode(path: str | Path) -> dict[str, Sheet]:
         InputError: as `check_source`.
     """
     check_source(path)
-    with h5netcdf.File(path, "r", decode_vlen_strings=True) as file:
-        return {"": _get(file)} | {name: _get(group) for name, group in file.groups.items()}
+    with h5py.File(path, "r") as file:
+        groups = {name: group for name, group in file.items() if isinstance(group, h5py.Group)}
+        return {"": _get(file)} | {name: _get(group) for name, group in groups.items()}
 
 
 def check_source(path: str | Path) -> None:
@@ -142,15 +146,24 @@ def _put(group: h5netcdf.Group, sheet: Sheet) -> None:
         group.attrs[name] = value
 
 
-def _get(group: h5netcdf.Group) -> Sheet:
-    """Reads a group."""
+def _get(group: h5py.Group) -> Sheet:
+    """Reads a group. By h5py itself, which for many small files is several times as fast as h5netcdf."""
     variables = {
         name: Variable(
-            tuple(stored.dimensions),
-            np.asarray(stored[...]),
+            _dims(name, stored),
+            np.asarray(stored.asstr()[...] if h5py.check_string_dtype(stored.dtype) else stored[...]),
             str(stored.attrs.get("units", "")),
             str(stored.attrs.get("long_name", "")),
         )
-        for name, stored in group.variables.items()
+        for name, stored in group.items()
+        if isinstance(stored, h5py.Dataset) and not stored.attrs.get("NAME", b"").startswith(_NO_VARIABLE)
     }
-    return Sheet(variables, dict(group.attrs))
+    noted = {name: value for name, value in group.attrs.items() if not name.startswith("_N")}  # _NCProperties
+    return Sheet(variables, {name: value[0] if np.shape(value) == (1,) else value for name, value in noted.items()})
+
+
+def _dims(name: str, stored: h5py.Dataset) -> tuple[str, ...]:
+    """The axes of a variable; one that is itself an axis has its own name."""
+    if stored.is_scale:
+        return (name,)
+    return tuple(str(dim[0].name).rsplit("/", 1)[-1] for dim in stored.dims)

@@ -228,16 +228,17 @@ def _seeds(result: Result) -> tuple[list[str], Iterable[Sequence[Any]]]:
         raise InputError(f"{result.name}: this is a run of one seed; a scenario with seeds: 20 gives an ensemble")
     figures = result.ensemble.figures
     arrays = [figure.values.tolist() for figure in figures.values()]
-    heads = [_with_unit(name, figure.units) for name, figure in figures.items()]
+    heads = [with_unit(name, figure.units) for name, figure in figures.items()]
     return ["seed", *heads], zip(result.ensemble.seeds.tolist(), *arrays, strict=True)
 
 
 def _heading(item: Any) -> str:
     """The name of a column with its unit: completion_s, mean_rate_B_per_s."""
-    return _with_unit(item.name, item.metadata["units"])
+    return with_unit(item.name, item.metadata["units"])
 
 
-def _with_unit(name: str, units: str) -> str:
+def with_unit(name: str, units: str) -> str:
+    """The head of a column of numbers in SI units."""
     return name if units in ("", "1") else f"{name}_{units.replace('/', '_per_')}"
 
 
@@ -254,7 +255,7 @@ def _as_object(result: Result) -> dict[str, Any]:
     }
     if result.ensemble is not None:
         figures = result.ensemble.figures.items()
-        found = {_with_unit(name, figure.units): _plain(figure.values) for name, figure in figures}
+        found = {with_unit(name, figure.units): _plain(figure.values) for name, figure in figures}
         tables["seeds"] = {"seed": result.ensemble.seeds.tolist()} | found
     completion = {f"{name}_s": _plain(value) for name, value in zip(names, five(result.duration), strict=True)}
     return facts | {"completion_times": completion, "scenario": result.scenario} | tables

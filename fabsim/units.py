@@ -127,6 +127,25 @@ def amount(text: object) -> Amount:
     return Amount(value, unit == "BDP")
 
 
+def quantity(value: object) -> tuple[float, str]:
+    """A number and its inner unit: "B", "B/s", "s", "m", "BDP", or "" for a plain number.
+
+    Raises:
+        UnitError: neither a number nor text with a known unit.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value), ""
+    for dimension, unit in ((RATE, "B/s"), (AMOUNT, "B"), (LATENCY, "s")):
+        try:
+            number, written = dimension.read(value)
+        except UnitError:
+            continue
+        if written == "m":
+            return number / FIBRE_DELAY, "m"
+        return number, written if written == "BDP" else unit
+    raise UnitError(f"not a quantity: {shown(value)}; write it like '400 kB', '100 Gbps', '10 us', '2 BDP' or 3")
+
+
 def show_time(seconds: float) -> str:
     """Text such as "8.337 us"; "unfinished" for a time that never came."""
     if not math.isfinite(seconds):

@@ -30,12 +30,13 @@ def case(
     window: float = 1e12,
     buffer: Any = 1e12,
     ecn: tuple[float, float] = (0.2, 0.8),
+    ecn_max: float = 1.0,
     dtype: str = "float32",
     **options: Any,
 ) -> tuple[Problem, Model[Any]]:
     """Problem and model; without more said: all paths in equal parts, window and buffers without end.
 
-    `ecn`: marks begin and are certain at these fractions of the buffer; `options` go to `build`.
+    `ecn`: marks begin and end at these fractions of the buffer, with `ecn_max`; `options` go to `build`.
     """
     routes = all_paths(fabric, flows) if routes is None else routes
     problem = build(fabric, flows, routes, dtype=dtype, **options)
@@ -46,7 +47,7 @@ def case(
     size = np.broadcast_to(np.asarray(buffer, float), (fabric.links,))
     model = Model(
         links=Links(real(fabric.capacity), real(fabric.latency)),
-        queue=TrimQueue(real(size), real(size * ecn[0]), real(size * ecn[1])),
+        queue=TrimQueue(real(size), real(size * ecn[0]), real(size * ecn[1]), ecn_max=real(ecn_max)),
         transport=Window(real(window)) if transport is None else transport,
         split=Split(real(routes.weight)),
     )

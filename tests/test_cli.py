@@ -173,9 +173,10 @@ def test_sweep(small: str, capsys: pytest.CaptureFixture[str]) -> None:
 
     text = "sweep: {grid: {transport.window: [1 BDP, 2 BDP], routing.kind: [ecmp, all]}, seeds: 2}\n"
     Path("sweep.yaml").write_text(SMALL + text)
-    assert main(["sweep", "sweep.yaml", "--out", "s.h5"]) == 0
-    assert "s.h5" in capsys.readouterr().out
-    found = fabsim.open("s.h5")
+    assert main(["sweep", "sweep.yaml", "--out", "s"]) == 0
+    assert "sweep: s" in capsys.readouterr().out
+    found = fabsim.open("s")
+    assert found.identical(fabsim.open("s/sweep.h5"))
     assert found.completion_max.dims == ("transport.window", "routing.kind", "seed")
     assert found.completion_max.sel({"transport.window": 2, "routing.kind": "all"}).notnull().all()
     assert main(["sweep", small]) == 2
@@ -184,10 +185,9 @@ def test_sweep(small: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_member_of_a_sweep_is_the_run_of_its_own(small: str) -> None:
     import fabsim
-    from fabsim.scenario.sweep import sweep
 
     scenario = fabsim.load(small, {"sweep": {"grid": {"queue.buffer": ["50 kB", "1 MB"]}, "seeds": 2}})
-    found = sweep(scenario, progress=False).dataset()
+    found = fabsim.sweep(scenario, progress=False)
     alone = fabsim.run(fabsim.load(small, queue__buffer="50 kB", seed=2), progress=False)
     member = found.completion_max.sel({"queue.buffer": 50e3, "seed": 2})
     assert float(member) == pytest.approx(alone.duration.max(), rel=1e-6)

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 import fabsim
+from fabsim.scenario.batch import Compiler
 from fabsim.scenario.packets import packet_times
+from fabsim.sweeps.design import design
+from fabsim.sweeps.plan import plan
 
 CONFIGS = Path(__file__).parents[1] / "configs"
+SWEEPS = sorted((CONFIGS / "sweeps").glob("*.yaml"))
 OTHERS = sorted(file for file in CONFIGS.rglob("*.yaml") if file.stem not in ("first_flight", "prices"))
 
 
@@ -20,6 +24,17 @@ def test_every_config_runs(file: Path) -> None:
         result = fabsim.run(variant, progress=False)
         assert np.isfinite(result.completion).all()
         assert (result.duration >= result.zero_load * (1 - 1e-3)).all()
+
+
+@pytest.mark.parametrize("file", SWEEPS, ids=lambda file: file.stem)
+def test_every_point_of_a_sweep_can_be_built(file: Path) -> None:
+    """Each network is built, and nothing is run."""
+    scenario = fabsim.load(file)
+    assert scenario.sweep is not None
+    points = design(scenario)
+    planned = plan(scenario, points, Compiler(), devices=1, progress=False)
+    assert not planned.refused
+    assert sum(program.points for program in planned.programs) == points.count
 
 
 def test_first_flight_against_packets() -> None:

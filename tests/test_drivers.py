@@ -139,6 +139,7 @@ class Dctcp:
 
     signals: ClassVar[bool] = True
     needs_fair: ClassVar[bool] = False
+    telemetry: ClassVar[bool] = False
     gain: jax.Array
     window: jax.Array
 

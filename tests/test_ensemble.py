@@ -101,6 +101,17 @@ def test_seeds_that_change_nothing_are_told(small: str) -> None:
         fabsim.run(scenario, progress=False)
 
 
+def test_the_chance_of_whole_packets_is_drawn_too(small: str) -> None:
+    """Every host sends to the first over all paths: what differs from seed to seed is what is trimmed."""
+    traffic = [{"kind": "incast", "senders": 7, "receiver": 0, "size": "512 KiB"}]
+    scenario = fabsim.load(small, {"routing.kind": "all", "transport": {"kind": "nscc"}, "traffic": traffic})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fabsim.run(scenario, progress=False).ensemble
+    assert found is not None
+    assert len(set(found.figures["completion_mean"].values.tolist())) == 3
+
+
 @pytest.mark.parametrize("wrong", ["0", "1.5", "many"])
 def test_seeds_is_a_whole_number(small: str, wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", small, "--set", f"seeds={wrong}"]) == 2
@@ -109,8 +120,8 @@ def test_seeds_is_a_whole_number(small: str, wrong: str, capsys: pytest.CaptureF
 
 def test_a_sweep_takes_the_seeds_of_the_scenario(small: str) -> None:
     grid = {"sweep": {"grid": {"transport.window": ["1 BDP"]}}}
-    assert fabsim.sweep(fabsim.load(small, grid), progress=False).axes["seed"].tolist() == [5, 6, 7]
-    assert "seed" not in fabsim.sweep(fabsim.load(small, grid, sweep__seeds=1), progress=False).axes
+    assert fabsim.sweep(fabsim.load(small, grid), progress=False).seed.values.tolist() == [5, 6, 7]
+    assert "seed" not in fabsim.sweep(fabsim.load(small, grid, sweep__seeds=1), progress=False).dims
 
 
 def sentences(small: str, **changes: Any) -> list[str]:

@@ -13,8 +13,11 @@ import pytest
 
 from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import simulate
+from fabsim.models.dcqcn import Dcqcn
+from fabsim.models.hpcc import Hpcc
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
+from fabsim.models.rccc import Rccc
 from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
 from fabsim.topology import leaf_spine
@@ -46,7 +49,16 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("law", [Window(jnp.float32(3e5)), Ideal(jnp.float32(1.0))], ids=["window", "ideal"])
+LAWS = {
+    "window": Window(jnp.float32(3e5)),
+    "ideal": Ideal(jnp.float32(1.0)),
+    "dcqcn": Dcqcn(*jnp.asarray([5e10, 1, 0.1, 5e6, 5e-5, 5e-5, 5e-5, 1e7, 5, 1e6], "float32")),
+    "hpcc": Hpcc(*jnp.asarray([1e-5, 5e10, 0.95, 80, 5], "float32")),
+    "rccc": Rccc(jnp.float32(3e5), jnp.float32(0.99)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 def test_lowers_for_accelerators_in_float32(program: str, law: Any) -> None:
     """With all that a problem may have: coupled flows, triggers, several paths."""

@@ -12,6 +12,7 @@ import pytest
 
 from fabsim.engine.problem import Problem, build
 from fabsim.engine.simulate import simulate
+from fabsim.models.chance import dice, roll, scatter
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
 from fabsim.models.protocol import Feedback, Sender
@@ -23,14 +24,23 @@ from fabsim.workload import incast
 
 RTT, RATE, DT = 12e-6, 50e9, 1e-6
 UNIT = RATE * DT
-LAW = nscc(RTT, RATE, 4086.0)
+LAW = nscc(RTT, RATE, 4086.0, chance=0.0)
 A = RATE * RTT / 150e3
 
 
 def told(in_flight: float = 10.0) -> Sender:
     one = jnp.ones(1)
     packet = 4150 / UNIT * one
-    return Sender(jnp.asarray(UNIT), jnp.asarray(DT), one, (RTT / DT - 4150 / UNIT) * one, packet, one, in_flight * one)
+    return Sender(
+        jnp.asarray(UNIT),
+        jnp.asarray(DT),
+        one,
+        (RTT / DT - 4150 / UNIT) * one,
+        packet,
+        one,
+        in_flight * one,
+        jnp.zeros(1, jnp.uint32),
+    )
 
 
 def back(acked: float = 1.0, nacked: float = 0.0, marked: float = 0.0, delay: float = 0.0) -> Feedback:
@@ -86,21 +96,37 @@ def test_a_trim_takes_its_packet_and_quick_adapt_takes_what_arrived() -> None:
     assert much == pytest.approx(5.5 * UNIT + STEADY, rel=1e-5)
 
 
-def test_unmarked_bytes_are_those_of_coalesced_acknowledgements() -> None:
-    random = np.random.default_rng(1)
-    for share in (0.05, 0.3, 0.7):
-        clean = run = unmarked = 0
-        for mark in random.random(200_000) < share:
-            run = 0 if mark else run + 1
-            if run == 4:
-                unmarked, run = unmarked + 4, 0
-        clean = unmarked / 200_000
-        law = replace(LAW, coalesce=jnp.asarray(4 * 4150.0))
-        found = float(law.unmarked(back(acked=2.0, marked=2 * share), told())[0][0]) / 2
-        assert found == pytest.approx(clean, abs=0.01)
+def test_chance_has_the_mean_and_variance_of_a_binomial() -> None:
+    """Of n packets in a step, many or less than one, a share p is trimmed."""
+    packet = 0.1
+    for packets, share in ((12.0, 0.5), (12.0, 0.01), (3.0, 0.9), (0.3, 0.1)):
+        part, rest = (jnp.full(40_000, packets * packet * odds) for odds in (share, 1 - share))
+        more = np.asarray(scatter(part, rest, jnp.full(40_000, packet), roll(jnp.asarray(dice(3, 40_000))))) / packet
+        variance = packets * share * (1 - share)
+        assert more.mean() == pytest.approx(0.0, abs=4 * (variance / 40_000) ** 0.5)
+        assert more.var() == pytest.approx(variance, rel=0.05)
+        assert more.max() <= packets * (1 - share) + 1e-3
+        if packets > 1:
+            assert more.min() >= -packets * share - 1e-3
 
 
-def made(senders: int) -> tuple[Problem, Model[Nscc]]:
+def test_chance_is_seeded_and_another_one_for_each_flow_and_step() -> None:
+    one, again, other = (dice(seed, 1000) for seed in (1, 1, 2))
+    assert (one == again).all()
+    assert len(np.unique(np.concatenate([one, other]))) == 2000
+    first = roll(jnp.asarray(one))
+    now, then = (np.asarray(x) / 2.0**32 - 0.5 for x in (first, roll(first)))
+    for x, y in ((now, np.full(1000, 1.0)), (now, then), (now[1:], now[:-1])):  # mean, next step, next flow
+        assert (x * y).mean() == pytest.approx(0.0, abs=0.04)
+
+
+def test_a_period_does_not_end_while_marks_are_ignored() -> None:
+    late = {"adapt_in": 0.5, "achieved": 0.4, "ignore": 5.0, "trimmed": 1.0}
+    assert window_after(back(acked=0.1, marked=0.1, delay=10.0), **late) == pytest.approx(6 * UNIT, rel=1e-6)
+    assert window_after(back(acked=0.1, delay=10.0), **late) == pytest.approx(0.5 * UNIT, rel=1e-5)
+
+
+def made(senders: int, chance: float = 0.0) -> tuple[Problem, Model[Nscc]]:
     fabric = single_switch(senders + 1, rate=RATE, latency=1.5e-6)
     flows = incast(senders + 1, 1e7, senders=list(range(1, senders + 1)), receiver=0)
     base = baseline(fabric, 4150, 64)
@@ -110,10 +136,10 @@ def made(senders: int) -> tuple[Problem, Model[Nscc]]:
     model: Model[Any] = Model(
         Links(real(fabric.capacity), real(fabric.latency)),
         TrimQueue(real(queues.buffer), real(queues.ecn_low), real(queues.ecn_high)),
-        nscc(base.rtt, base.rate, 4086.0),
+        nscc(base.rtt, base.rate, 4086.0, chance=chance),
         Split(real(routes.weight)),
     )
-    return build(fabric, flows, routes), model
+    return build(fabric, flows, routes, seed=1), model
 
 
 def test_holds_the_queue_at_the_target_and_the_port_busy() -> None:
@@ -126,6 +152,17 @@ def test_holds_the_queue_at_the_target_and_the_port_busy() -> None:
     assert np.asarray(trace.frames.sent)[30:, port].mean() == pytest.approx(10 * float(problem.unit), rel=1e-3)
     window = np.asarray(trace.state.law.window)
     assert window == pytest.approx(np.full(4, window[0]), rel=1e-4)
+
+
+def test_by_chance_equal_flows_get_different_windows_and_the_port_stays_busy() -> None:
+    """After the first flight, of which most is trimmed: what is left of it has a binomial's variance."""
+    problem, model = made(8, chance=1.0)
+    trace = simulate(problem, model, steps=30)
+    window = np.asarray(trace.state.law.window) * float(problem.unit) / 4150
+    assert 0.5 < window.std() / window.mean() ** 0.5 < 1.5
+    assert len(np.unique(window)) == 8
+    port = int(problem.at.last[0, 0])
+    assert np.asarray(trace.frames.sent)[1:, port].sum() > 0.8 * 20 * float(problem.unit)
 
 
 def test_sweeps_and_differentiates() -> None:

@@ -19,6 +19,7 @@ from fabsim.models.queue import TrimQueue
 from fabsim.routing.choose import all_paths
 from fabsim.topology import Change, Fabric, degrade, fat_tree, leaf_spine, single_switch
 from fabsim.workload import Flows, Row, assemble, listed, ring_coupled, ring_steps
+from fabsim.workload.packet import Packet
 from tests.small import RATE, case, wire
 
 MTU, LATENCY = 4150.0, 1e-6
@@ -119,6 +120,15 @@ def test_two_flows_that_overlap_by_half_under_fair_sharing() -> None:
     time = wire(5e6) / RATE
     made = into_one([5e6, 5e6], [0, time / 2], transport=Ideal(jnp.float32(1.0)))
     np.testing.assert_allclose(made.trace.completion[:2] - BASE, [1.5 * time, 2 * time], atol=made.dt)
+
+
+def test_acknowledgements_take_their_part_of_the_way_back() -> None:
+    """Two hosts send to each other: a down link carries data, and 64 bytes for each packet that went the other way."""
+    flows = assemble([0, 1], [1, 0], [2e7, 2e7])
+    fabric = single_switch(2, rate=RATE, latency=LATENCY)
+    alone, both = (run_on(fabric, flows, packet=Packet(acks=acks)).trace.completion for acks in (False, True))
+    want = wire(2e7) / RATE * 64 / MTU
+    np.testing.assert_allclose(both - alone, want, rtol=0.01)
 
 
 @pytest.mark.parametrize(("buffer", "window"), [(2e5, 2e5), (1e5, 3.1e5), (4e5, 2e5), (2e3, 2e5)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,12 @@ from fabsim.validation import COLUMNS, Row
 
 DATA = Path(__file__).parent / "data" / "packets"
 SINGLE = ["nscc", "4096", "65536", "262144", "1000000", "8000000", "64000000"]
-EARLY = {"perm_ls128_400_os4_ecmp_nscc": -0.023, "perm16MB_ft128_400_ecmp_nscc": -0.027}
+EARLY = {
+    "perm_ft128_400_ecmp_nscc": -0.027,
+    "perm_ls128_400_os4_ecmp_nscc": -0.027,
+    "perm_ft128_400_os4_ecmp_nscc": -0.021,
+    "perm16MB_ft128_400_ecmp_nscc": -0.024,
+}
 """Mean error of the rows with paths that miss 2 % of it."""
 
 
@@ -73,11 +79,9 @@ def test_given_paths_in_the_worst_row(rows: dict[str, Row]) -> None:
 
 
 @pytest.mark.parametrize("case", EARLY)
-def test_many_flows_to_a_link_or_long_ones_under_nscc_come_2_percent_early_in_the_mean(
-    rows: dict[str, Row], case: str
-) -> None:
-    """Single flows miss in both directions, by 3 to 4 % in the median; the last is right to 0.5 %. Why the mean comes
-    out low is open."""
+def test_single_paths_under_nscc_come_2_percent_early_in_the_mean(rows: dict[str, Row], case: str) -> None:
+    """Acknowledgements, 64 bytes for each packet where there is congestion, take up to 1.5 % of the links back, on
+    which data of others go; here they take none."""
     assert mean_error(rows[case]) == pytest.approx(EARLY[case], abs=0.005)
 
 
@@ -86,7 +90,8 @@ def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
     assert len(drawn) == 9
     assert np.median([abs(mean_error(row)) for row in drawn]) <= 0.03
     assert np.median([abs(last_error(row)) for row in drawn]) <= 0.05
-    assert np.median([abs(row.fluid_p99_us / row.packet_p99_us - 1) for row in drawn]) <= 0.05
+    for quantile in ("p1_error", "p50_error", "p99_error"):
+        assert np.median([abs(getattr(row, quantile)) for row in drawn]) <= 0.05, quantile
     assert 0.75 <= np.median([row.spread_ratio for row in drawn]) <= 1.25
 
 
@@ -141,21 +146,36 @@ def test_an_incast_of_fixed_windows(rows: dict[str, Row], case: str) -> None:
     assert abs(mean_error(rows[case])) <= 0.06
 
 
-@pytest.mark.parametrize("senders", [32, 100])
-def test_an_incast_under_nscc_by_its_last_completion(rows: dict[str, Row], senders: int) -> None:
-    assert abs(last_error(rows[f"incast{senders}_ls128_400_mixed_nscc"])) <= 0.02
-
-
-@pytest.mark.parametrize(("senders", "mean", "last"), [(8, 0.093, -0.023), (32, 0.081, -0.007), (100, 0.020, -0.006)])
-def test_packets_of_an_incast_under_nscc_are_unfair_and_the_fluid_is_fair(
-    rows: dict[str, Row], senders: int, mean: float, last: float
-) -> None:
-    """Random trims give the flows different windows after quick adapt, and the early finishers leave small windows
-    behind: the port idles at times, so that the packets' last comes late and their mean early. In the fluid equal
-    flows stay equal: late in the mean, early at the last."""
+@pytest.mark.parametrize("senders", [8, 32, 100])
+def test_an_incast_under_nscc(rows: dict[str, Row], senders: int) -> None:
+    """Chance of whole packets gives equal flows different windows. The early finishers leave small windows behind."""
     row = rows[f"incast{senders}_ls128_400_mixed_nscc"]
-    assert mean_error(row) == pytest.approx(mean, abs=0.015)
-    assert last_error(row) == pytest.approx(last, abs=0.01)
+    assert abs(mean_error(row)) <= 0.06
+    assert row.spread_ratio == pytest.approx(1, abs=0.12)
+    assert row.err_p90 < row.null_p90
+    assert abs(last_error(row)) <= 0.02 or senders == 8
+
+
+def test_the_last_of_eight_senders_is_5_percent_late_as_it_may_be_with_packets(rows: dict[str, Row]) -> None:
+    """A matter of luck: from one seed of the fluid to another the last of eight takes 167 to 183 us."""
+    assert last_error(rows["incast8_ls128_400_mixed_nscc"]) == pytest.approx(0.052, abs=0.015)
+
+
+@pytest.mark.parametrize(("senders", "error"), [(8, -0.13), (32, -0.11), (100, 0.02)])
+def test_senders_below_the_leaf_of_the_receiver(rows: dict[str, Row], senders: int, error: float) -> None:
+    """They are the first in the queue, and leave it first; in the well-mixed queue of the fluid their bytes stay longer
+    and count for the next window."""
+    ours, packets = re.findall(
+        r"leaf: mean ([\d.]+) us, packets ([\d.]+)", rows[f"incast{senders}_ls128_400_mixed_nscc"].note
+    )[0]
+    assert float(ours) / float(packets) - 1 == pytest.approx(error, abs=0.05)
+
+
+@pytest.mark.parametrize("case", ["8_ft128", "32_ls128", "100_ls128"])
+def test_an_incast_under_receiver_credit(rows: dict[str, Row], case: str) -> None:
+    row = rows[f"incast{case}_400_mixed_rccc"]
+    assert abs(last_error(row)) <= 0.005
+    assert abs(mean_error(row)) <= 0.035
 
 
 def test_an_incast_over_pauses(rows: dict[str, Row]) -> None:
@@ -177,14 +197,16 @@ def test_the_last_of_a_permutation_over_pauses_is_11_percent_early(rows: dict[st
 
 
 def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
-    """Within 5 %, but for one incast; and where each switch chooses there are no unlucky turns, so nothing is."""
+    """Within 5 %, but for the slow spine and receiver credit; where each switch chooses, nothing is."""
     with (DATA / "summary.csv").open(newline="") as file:
         trimmed = {row["name"]: float(row["trims"] or 0) for row in csv.DictReader(file)}
     ratio = {
         "perm_ft128_400_swrr_nscc": 0.0,
         "perm_ls128_400_fail4_swar_nscc": 0.0,
         "perm_ls128_400_fail1_obl_nscc": 1.06,
-        "incast100_ls128_400_mixed_nscc": 1.11,
+        "incast8_ft128_400_mixed_rccc": 0.92,
+        "incast32_ls128_400_mixed_rccc": 0.93,
+        "incast100_ls128_400_mixed_rccc": 0.92,
     }
     for case, row in rows.items():
         if row.kind in ("paths", "drawn"):
@@ -202,6 +224,14 @@ def test_what_cannot_be_run_is_listed_with_its_reason(rows: dict[str, Row]) -> N
     text = validation.as_text(list(rows.values()))
     assert "not run: perm_ls128_400_mixed_nscc: balancer mixed is not modelled yet" in text
     assert max(len(line) for line in text.splitlines()) <= 120
+
+
+def test_quantiles_are_those_of_the_completions(rows: dict[str, Row]) -> None:
+    for row in rows.values():
+        if row.kind:
+            assert row.p99_error == pytest.approx(row.fluid_p99_us / row.packet_p99_us - 1, abs=1e-9)
+        if row.flows == 1:
+            assert row.p1_error == row.p50_error == row.p99_error == pytest.approx(mean_error(row), abs=1e-9)
 
 
 def test_the_table_as_csv(rows: dict[str, Row], tmp_path: Path) -> None:

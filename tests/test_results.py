@@ -29,7 +29,7 @@ def test_every_column_comes_back(result: Result, tmp_path: Path) -> None:
 
 def test_xarray_sees_units_names_and_the_scenario(result: Result, tmp_path: Path) -> None:
     write(result, tmp_path / "r.h5")
-    data = fabsim.results.open(tmp_path / "r.h5")
+    data = fabsim.open(tmp_path / "r.h5")
     assert dict(data.sizes) == {"flow": 3, "link": 16, "time": 4, "watched": 6}
     assert data.completion.attrs["units"] == "s"
     assert data.queue_peak.sel(link="leaf1->h2").item() == result.queue_peak.max()
@@ -42,13 +42,13 @@ def test_xarray_sees_units_names_and_the_scenario(result: Result, tmp_path: Path
 def test_cases_stand_in_one_dataset(result: Result, other_case: Result, tmp_path: Path) -> None:
     write([result, other_case], tmp_path / "r.h5")
     assert [run.name for run in read(tmp_path / "r.h5")] == ["ECMP", "spray"]
-    data = fabsim.results.open(tmp_path / "r.h5")
+    data = fabsim.open(tmp_path / "r.h5")
     assert data.completion.dims == ("case", "flow")
     np.testing.assert_array_equal(data.completion.sel(case="spray"), other_case.completion)
-    one = fabsim.results.open(tmp_path / "r.h5", case="spray")
+    one = fabsim.open(tmp_path / "r.h5", case="spray")
     np.testing.assert_array_equal(one.completion, other_case.completion)
     with pytest.raises(InputError, match='no case is named "sprai"; there are ECMP, spray'):
-        fabsim.results.open(tmp_path / "r.h5", case="sprai")
+        fabsim.open(tmp_path / "r.h5", case="sprai")
 
 
 def test_figures_of_links_follow_from_the_frames(result: Result) -> None:
@@ -149,7 +149,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     publish(tmp_path / "other.h5", encode({"": Sheet({"x": Variable(("i",), np.zeros(3))})}))
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "absent.h5")
-    for read_it in (read, fabsim.results.open):
+    for read_it in (read, fabsim.open):
         with pytest.raises(InputError, match="not a result file"):
             read_it(tmp_path / "text.h5")
     with pytest.raises(InputError, match="not a result file of this version"):

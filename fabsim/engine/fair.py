@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine.across import least, total
 from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import FlowState
 from fabsim.typing import Array
@@ -25,8 +26,8 @@ def fair_rates(s: Setup, flow: FlowState) -> Array:
         users = on_links(s, free)
         share = jnp.where(users > 1e-6, left / jnp.maximum(users, 1e-6), LATER)
         mine = jnp.minimum(tightest(s, share), line)
-        least = smallest_on_links(s, jnp.where(free > 0, mine, LATER))
-        bottleneck = (share <= least * (1.0 + 1e-5)) & (users > 1e-6)
+        slowest = smallest_on_links(s, jnp.where(free > 0, mine, LATER))
+        bottleneck = (share <= slowest * (1.0 + 1e-5)) & (users > 1e-6)
         caught = (tightest(s, jnp.where(bottleneck, 0.0, 1.0)) < 0.5) | (mine >= line)
         caught = caught & (free > 0)
         return jnp.where(caught, mine, rate), jnp.where(caught, 0.0, free)
@@ -44,7 +45,7 @@ def on_links(s: Setup, rate: Array) -> Array:
     hops = p.at.row.shape[0]
     fabric = jnp.broadcast_to((rate[:, None] * s.share)[None, :, None, :], (hops, p.flows, 1, s.share.shape[1]))
     planes = rate[:, None] * s.plane
-    return load(p.at, fabric, planes[:, None, :], p.links)[:, 0].at[p.port_link].add(planes)
+    return total(p, load(p.at, fabric, planes[:, None, :], p.links)[:, 0].at[p.port_link].add(planes))
 
 
 def tightest(s: Setup, value: Array) -> Array:
@@ -61,4 +62,5 @@ def smallest_on_links(s: Setup, rate: Array) -> Array:
     p = s.problem
     lanes = jnp.where(s.used, rate[:, None], LATER)
     start = jnp.full(p.links + 1, LATER, rate.dtype)
-    return start.at[p.route].min(lanes).at[p.port_link].min(jnp.where(s.plane > 0, rate[:, None], LATER))
+    smallest = start.at[p.route].min(lanes).at[p.port_link].min(jnp.where(s.plane > 0, rate[:, None], LATER))
+    return least(p, smallest)

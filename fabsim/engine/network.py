@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from fabsim.engine.across import total
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
 from fabsim.models.queue import PortState, Signal, TrimQueue
@@ -12,16 +13,22 @@ from fabsim_kernels.load import load, read
 
 
 def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Signal]:
-    """What every port does with what arrives in this step. opening: [L + 1] share of it in which a port may send."""
+    """What every port does with what arrives in this step. opening: [L + 1] share of it in which a port may send.
+
+    Acknowledgements go ahead of the data, as the headers of trimmed packets do. They take the links of the data the
+    other way: what leaves a link now is acknowledged over its opposite, a round trip later, which is not waited for.
+    """
     p = s.problem
     scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)[:, :, None]
     fabric, egress = state.moving.fabric[:, :, :2] * scale, state.moving.egress[:, :2] * scale
     if s.irregular is not None:
         fabric = jnp.concatenate([fabric, fabric[:, :, :1] * s.irregular[:, :, None]], 2)
         egress = jnp.concatenate([egress, jnp.zeros_like(egress[:, :1])], 1)
-    arrive = load(p.at, fabric, egress, p.links)
+    arrive = total(p, load(p.at, fabric, egress, p.links))
     random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
+    if state.sent is not None:
+        headers = headers + s.header_mean * state.sent[p.reverse]
     tail = p.tail if s.queue.shares else None
     return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail)
 

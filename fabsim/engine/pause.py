@@ -6,6 +6,7 @@ import dataclasses
 
 import jax.numpy as jnp
 
+from fabsim.engine.across import total
 from fabsim.engine.feedback import heard
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
@@ -26,28 +27,32 @@ def opening(s: Setup, state: State) -> Array | None:
 
 
 def ingress(
-    s: Setup, state: State, waiting: Fluid, signal: Signal, sent: Array
+    s: Setup, state: State, waiting: Fluid, down: Array | None, leaves: Array
 ) -> tuple[PauseState | None, Array | None]:
     """What the heads of links want after this step, and [L + 1] the share of what leaves that is lost on its way: at
-    random, and where there is no headroom for it."""
-    if not isinstance(s.queue, PfcQueue) or state.pause is None:
+    random, and where there is no headroom for it.
+
+    down: [F, K] units that wait at the last port; leaves: [L + 1] units that leave each link.
+    """
+    if not isinstance(s.queue, PfcQueue) or state.pause is None or down is None:
         return None, s.loss
-    down = at_down_links(s, state.pause, signal)
     held = by_ingress(s, waiting, down)
-    leaves = signal.sent.at[s.problem.port_link].add(sent)
     coming = leaves if s.loss is None else leaves * (1.0 - s.loss)
     over = s.queue.overflow(state.pause, held, coming)
     after = s.queue.watch(state.pause, held, state.step)
     share = (leaves - coming + over) / jnp.where(leaves > 0, leaves, 1.0)
-    return dataclasses.replace(after, came=coming - over, down=down), share
+    return dataclasses.replace(after, came=coming - over), share
 
 
-def at_down_links(s: Setup, pause: PauseState, signal: Signal) -> Array:
+def at_down_links(s: Setup, state: State, signal: Signal) -> Array | None:
     """[F, K] what waits at the receivers' down links after this step, by lane: there the fluid has but one queue for
-    the lanes of a plane, which have come over different links."""
+    the lanes of a plane, which have come over different links. None where nobody pauses."""
+    last = state.last
+    if last is None:
+        return None
     seen = jnp.stack([signal.keep, signal.leave], -1)[s.problem.at.last]
-    keep, leave = jnp.moveaxis(jnp.repeat(seen, pause.down.shape[1] // s.problem.planes, 1), -1, 0)
-    return (pause.down + pause.onto * keep) * (1.0 - leave)
+    keep, leave = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
+    return (last.down + last.onto * keep) * (1.0 - leave)
 
 
 def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
@@ -57,5 +62,5 @@ def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
     here = jnp.concatenate([waiting.fabric[:, :, 0], down[None]])
     entered = jnp.where(jnp.arange(hops + 1)[:, None, None] == p.first, here, 0.0)
     onward = (here - entered)[1:, :, None]
-    total = load(p.at, onward, jnp.zeros_like(waiting.egress[:, :1]), p.links)[:, 0]
-    return total.at[p.port_link].add(entered.sum(0).reshape(flows, p.planes, -1).sum(-1))
+    held = load(p.at, onward, jnp.zeros_like(waiting.egress[:, :1]), p.links)[:, 0]
+    return total(p, held.at[p.port_link].add(entered.sum(0).reshape(flows, p.planes, -1).sum(-1)))

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.models.chance import dice
 from fabsim.routing.routes import Routes
 from fabsim.topology.graph import Fabric
+from fabsim.topology.names import lane_numbers
 from fabsim.typing import Array, Float, Int
 from fabsim.workload.flows import Flows
 from fabsim.workload.packet import PACKET, Packet
@@ -67,6 +69,10 @@ class Problem:
     unit: Array  # bytes that the fastest NIC sends in dt: the engine's unit of bytes
     ack: Array  # bytes of an acknowledgement or a trimmed packet
     mtu: Array  # bytes
+    reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
+    dice: Array  # [F] uint32, a number of its own for each flow, from the seed
+    # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
+    axis: str | None = dataclasses.field(default=None, metadata=STATIC)
 
     @property
     def flows(self) -> int:
@@ -82,7 +88,7 @@ def path_latency(fabric: Fabric, routes: Routes, packet: Packet, flows: Flows) -
     """
     used = routes.path >= 0
     latency = np.where(used, fabric.latency[routes.path], 0.0).sum(-1)
-    slowness = np.where(used, 1.0 / fabric.capacity[routes.path], 0.0)
+    slowness = 1.0 / np.where(used, fabric.capacity[routes.path], np.inf)
     forward = slowness.sum(-1) - slowness.max(-1)
     largest = np.minimum(packet.mtu, packet.wire(messages(flows)))[:, None]
     return latency + largest * forward, latency + packet.trim * slowness.sum(-1), used.sum(-1)
@@ -129,11 +135,13 @@ def build(
     dtype: str = "float32",
     share_rows: bool = True,
     ring: int | None = None,
+    seed: int = 0,
 ) -> Problem:
     """Compile arrays. Raises InputError for a step that is longer than the shortest path allows.
 
     `ring` is the least number of steps of feedback to remember (a sweep over latencies wants the largest of its
-    members); `share_rows=False` asks for the plain element table (equal results, slower).
+    members); `share_rows=False` asks for the plain element table (equal results, slower);
+    `seed` is that of the chance of single packets, for laws that have it.
     """
     latency, back, hops = path_latency(fabric, routes, packet, flows)
     nic, last = by_plane(routes)
@@ -185,6 +193,8 @@ def build(
         unit=real(rate * dt),
         ack=real(packet.trim),
         mtu=real(packet.mtu),
+        reverse=whole(np.append(opposite(fabric), fabric.links)) if packet.acks else None,
+        dice=jnp.asarray(dice(seed, flows.count)),
     )
 
 
@@ -231,6 +241,17 @@ def message_slots(fabric: Fabric, flows: Flows, packet: Packet, latency: Float, 
     buffers = np.nan_to_num(fabric.buffer, nan=rate * 2 * latency.max()).max() * 2
     fit = (latency[grained].max() * rate + buffers) / packet.wire(flows.grain[grained]).min()
     return 2 + math.ceil(fit)
+
+
+def opposite(fabric: Fabric) -> Int:
+    """[L] the link that leads back, of the same lane; L where there is none."""
+    lane, parallels = lane_numbers(fabric)
+    nodes, lanes = len(fabric.names), int(parallels.max(initial=1))
+    there = (fabric.src * nodes + fabric.dst) * lanes + lane
+    back = (fabric.dst * nodes + fabric.src) * lanes + lane
+    order = np.argsort(there)
+    found = order[np.minimum(np.searchsorted(there, back, sorter=order), fabric.links - 1)]
+    return np.where(there[found] == back, found, fabric.links)
 
 
 def none_last(trigger: Int, flows: Flows) -> Int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 
+from fabsim.engine.across import all_flows, least, most, of_leader, total
 from fabsim.engine.setup import LAST_PACKET, LATER, Setup
 from fabsim.engine.state import FlowState, TagState
 from fabsim.typing import Array
@@ -37,9 +38,9 @@ def fire(s: Setup, flow: FlowState, fired: Array, done: Array, step: Array) -> t
     time = flow.completion - step + jnp.where(p.at_sender, s.back, 0.0)
     which = jnp.where(done[:, None], p.fires, p.triggers)
     fresh = jnp.zeros(p.triggers + 1, time.dtype)
-    more = jnp.zeros(p.triggers + 1, jnp.int32).at[which].add(1)
-    first = (fresh + LATER).at[which].min(jnp.where(done, time, LATER)[:, None])
-    last = (fresh - LATER).at[which].max(jnp.where(done, time, -LATER)[:, None])
+    more = total(p, jnp.zeros(p.triggers + 1, jnp.int32).at[which].add(1))
+    first = least(p, (fresh + LATER).at[which].min(jnp.where(done, time, LATER)[:, None]))
+    last = most(p, (fresh - LATER).at[which].max(jnp.where(done, time, -LATER)[:, None]))
     before = jnp.append(fired, 0)[p.trigger]
     mine, of = p.need - before, more[p.trigger]
     now = (p.trigger < p.triggers) & (mine >= 1) & (mine <= of) & (flow.start_in >= LATER) & (flow.begin >= LATER)
@@ -59,12 +60,13 @@ def release(
     p = s.problem
     starts = (flow.start_in < 1.0) & (flow.begin >= LATER)
     at = jnp.clip(flow.start_in, 0.0, 1.0)
-    amount = jnp.where(starts, jnp.where(p.leader < p.flows, s.head, flow.held), 0.0)
+    coupled = p.leader < all_flows(p)
+    amount = jnp.where(starts, jnp.where(coupled, s.head, flow.held), 0.0)
     if p.coupled:
-        follows = (p.leader < p.flows) & (flow.begin < LATER)
-        grains = jnp.append(landed.sum(0), 0)[p.leader] * s.grain
-        lands = jnp.append(jnp.where(landed, when, 0.0).max(0), 0.0)[p.leader]
-        flows_on = jnp.append(stream, 0.0)[p.leader]
+        follows = coupled & (flow.begin < LATER)
+        grains = of_leader(p, landed.sum(0)) * s.grain
+        lands = of_leader(p, jnp.where(landed, when, 0.0).max(0))
+        flows_on = of_leader(p, stream)
         follow = jnp.where(follows, jnp.where(s.grain > 0, grains, flows_on), 0.0)
         at = jnp.where(follow > 0, jnp.maximum(jnp.where(s.grain > 0, lands, 0.0), jnp.where(starts, at, 0.0)), at)
         amount = amount + follow

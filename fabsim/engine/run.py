@@ -8,12 +8,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding
 from tqdm import tqdm
 
 from fabsim.engine import flags
 from fabsim.engine.problem import Problem
 from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import Frame, Trace, begin, chunk, finish
+from fabsim.engine.spread import EACH, SAME, Spread, either, look, on_each, spread
 from fabsim.engine.state import State
 from fabsim.engine.stuck import explain_stuck, moves, where_not_finite
 from fabsim.errors import Stopped
@@ -53,6 +55,7 @@ def run(
     every: int = 10,
     horizon: float = 10.0,
     progress: bool = True,
+    mesh: Mesh | None = None,
 ) -> Run:
     """Run until all flows are complete, or for `until` seconds.
 
@@ -61,8 +64,10 @@ def run(
         every: steps of a frame.
         horizon: seconds after which a run until done is given up.
         progress: a bar on stderr (never where stderr is no terminal).
+        mesh: devices over which the flows are spread, see fabsim.engine.spread; None: all on one.
 
     Raises:
+        InputError: more devices than ports that send.
         Stopped: not a number (with its time and place), no progress (who waits for whom), unfinished at the horizon.
     """
     began = time.perf_counter()
@@ -72,36 +77,44 @@ def run(
     if until is None:
         last = -(-last // count) * count  # whole chunks: another length would be another program
     idle = 0
-    state = begin(problem, model)
+    lies = problem if mesh is None else spread(problem, mesh)
+    model = model if mesh is None else jax.device_put(jax.tree.map(np.asarray, model), NamedSharding(mesh, SAME))
+    state = begin(lies, model)
     seen: list[Frame] = []
     done = 0
     with tqdm(total=problem.flows, unit="flow", disable=None if progress else True, leave=False) as bar:
         while done < last:
             now = min(count, last - done)
-            state, frame = go_on(problem, model, state, count=now, every=every)
+            state, frame = go_on(lies, model, state, count=now, every=every)
             done += now
             seen.append(jax.device_get(frame))
-            complete = np.asarray(state.flow.completion) < LATER
+            known = look(lies, state)
+            complete = np.asarray(known.flow.completion) < LATER
             bar.update(int(complete.sum()) - bar.n)
             bar.set_postfix_str(f"{done * every * dt * 1e6:.0f} us simulated")
-            halt(problem, model, state, done * every * dt)
+            halt(lies, model, known, done * every * dt)
             if until is None and complete.all():
                 break
             idle = 0 if moves(seen[-1]) else idle + now * every
             if until is None and idle > problem.ring:  # nothing is on a long wire any more
-                explain_stuck(problem, state, complete, done * every * dt)
+                explain_stuck(problem, known, complete, done * every * dt)
         else:
             if until is None:
-                left = int((np.asarray(state.flow.completion) >= LATER).sum())
+                left = int((np.asarray(look(lies, state).flow.completion) >= LATER).sum())
                 raise Stopped(f"{left} of {problem.flows} flows are unfinished at the horizon of {horizon:g} s")
     whole = jax.tree.map(lambda *x: np.concatenate(x), *seen)
-    trace = jax.device_get(finish(problem, model, state, whole))
+    trace = jax.tree.map(to_host, finish(lies, model, state, whole))
     trace = until_last(trace, dt, every) if until is None else trace
     length = trace.frames.queue.shape[0]
     return Run(trace, (np.arange(length) + 1) * every * dt, done * every, dt, time.perf_counter() - began)
 
 
-def halt(problem: Problem, model: Model[Any], state: State, now: float) -> None:
+def to_host(x: jax.Array) -> Any:
+    """As a numpy array, unless parts of it (of the last state) lie with another process."""
+    return jax.device_get(x) if x.is_fully_addressable or x.is_fully_replicated else x
+
+
+def halt(problem: Problem | Spread, model: Model[Any], state: State, now: float) -> None:
     """Stop with a sentence if a flag is up."""
     bits = int(state.flags) | int(first_check(problem, model))
     if bits & flags.NOT_FINITE:
@@ -111,9 +124,9 @@ def halt(problem: Problem, model: Model[Any], state: State, now: float) -> None:
 
 
 @jax.jit
-def first_check(problem: Problem, model: Model[Any]) -> jax.Array:
+def first_check(problem: Problem | Spread, model: Model[Any]) -> jax.Array:
     """Flags that hold from the start."""
-    return flags.check(prepare(problem, model))
+    return either(problem, on_each(problem, model, lambda p, m: flags.check(prepare(p, m)), (), EACH))
 
 
 def until_last(trace: Trace, dt: float, every: int) -> Trace:

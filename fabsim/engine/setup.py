@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine.across import total
 from fabsim.engine.problem import Problem
 from fabsim.errors import InputError
 from fabsim.models.model import Model
@@ -87,8 +88,8 @@ def share_of_link(problem: Problem, share: Array) -> Array:
     """[H, F, K] the share of a flow that takes the link of each lane at each hop, by whichever lanes."""
     hops, flows, lanes = problem.same.shape
     hop, flow = jnp.arange(hops)[:, None, None], jnp.arange(flows)[:, None]
-    total = jnp.zeros((hops, flows, lanes), share.dtype).at[hop, flow, problem.same].add(share)
-    return jnp.minimum(total[hop, flow, problem.same], 1.0)
+    whole = jnp.zeros((hops, flows, lanes), share.dtype).at[hop, flow, problem.same].add(share)
+    return jnp.minimum(whole[hop, flow, problem.same], 1.0)
 
 
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
@@ -116,7 +117,8 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     rate = capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE)
     queue = model.queue.inside(p.unit, dt, LATER)
     if isinstance(queue, PfcQueue):  # hosts take what comes
-        queue = replace(queue, headroom=queue.headroom.at[p.at.last].set(LATER))
+        hosts = total(p, jnp.zeros_like(capacity).at[p.at.last].add(1.0)) > 0
+        queue = replace(queue, headroom=jnp.where(hosts, LATER, queue.headroom))
     return Setup(
         problem=p,
         transport=model.transport,

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine import flags
+from fabsim.engine.across import total
 from fabsim.engine.problem import Problem
 from fabsim.engine.setup import LATER, Setup, prepare
+from fabsim.engine.spread import COLUMNS, EACH, SAME, STATE, Spread, columns_in_order, either, in_order, on_each
 from fabsim.engine.state import State, initial
 from fabsim.engine.step import step
 from fabsim.models.model import Model
@@ -51,7 +53,7 @@ class Trace:
         sender_completion: [F] s, when the sender knew.
         start: [F] s, when the flow started; inf where it did not.
         frames: see Frame, leading axis T.
-        state: the last state (to go on from, or to look into).
+        state: the last state (to go on from, or to look into); of a problem that is spread, as it lies on the devices.
         flags: int32 bits, see engine.flags.
     """
 
@@ -61,6 +63,12 @@ class Trace:
     frames: Frame
     state: State
     flags: Array
+
+
+FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS, paused=SAME)
+TRACE = Trace(EACH, EACH, EACH, SAME, STATE, EACH)
+"""How they lie on the devices of a problem that is spread, before flows are put in order: what happens on the links is
+known to all."""
 
 
 def empty_frame(s: Setup) -> Frame:
@@ -82,7 +90,7 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
         # One wide sum: the cost of a step is in the number of its operations.
         new = [sent, queue / every, seen.signal.marked[:-1], seen.signal.drop[:-1]]
         if seen.loss is not None:
-            new[3] = new[3] + seen.loss[:-1] * sent.at[s.problem.port_link].add(seen.injected)
+            new[3] = new[3] + seen.loss[:-1] * seen.left[:-1]
         if seen.opening is not None:
             new.append(1.0 - seen.opening[:-1])
         sums = sums + jnp.stack(new)
@@ -92,8 +100,8 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
     none = jnp.stack([zero.sent] * (5 if s.queue.pauses else 4))
     begin = (state, none, zero.peak, zero.again, jnp.zeros_like(s.rate))
     (state, sums, peak, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
-    sent = sums[0].at[s.problem.port_link].add(injected)
-    paused = sums[4] if s.queue.pauses else None
+    by_port = jnp.zeros_like(sums[0]).at[s.problem.port_link].add(injected)
+    sent, paused = sums[0] + total(s.problem, by_port), sums[4] if s.queue.pauses else None
     frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again, paused=paused)
     finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
@@ -124,35 +132,48 @@ def frames(s: Setup, state: State, count: int, every: int, checkpoint: bool) -> 
 
 
 @jax.jit
-def begin(problem: Problem, model: Model[Any]) -> State:
+def begin(problem: Problem | Spread, model: Model[Any]) -> State:
     """The state at time zero."""
-    return initial(prepare(problem, model))
+    return on_each(problem, model, lambda p, m: initial(prepare(p, m)), (), STATE)
 
 
 def chunk(
-    problem: Problem, model: Model[Any], state: State, *, count: int, every: int, checkpoint: bool = True
+    problem: Problem | Spread, model: Model[Any], state: State, *, count: int, every: int, checkpoint: bool = True
 ) -> tuple[State, Frame]:
     """`count` frames more. It is jitted twice: here, and by the host driver with the state's memory donated."""
-    return frames(prepare(problem, model), state, count, every, checkpoint)
+
+    def more(problem: Problem, model: Model[Any], state: State) -> tuple[State, Frame]:
+        return frames(prepare(problem, model), state, count, every, checkpoint)
+
+    state, seen = on_each(problem, model, more, (STATE,), (STATE, FRAME), state)
+    return state, dataclasses.replace(seen, again=columns_in_order(problem, seen.again))
 
 
 keep_going = jax.jit(chunk, static_argnames=("count", "every", "checkpoint"))
 
 
 @jax.jit
-def finish(problem: Problem, model: Model[Any], state: State, seen: Frame) -> Trace:
+def finish(problem: Problem | Spread, model: Model[Any], state: State, seen: Frame) -> Trace:
     """The trace of a state and its frames."""
-    return summarise(prepare(problem, model), state, seen)
+
+    def trace(problem: Problem, model: Model[Any], state: State, seen: Frame) -> Trace:
+        return summarise(prepare(problem, model), state, seen)
+
+    found = on_each(problem, model, trace, (STATE, SAME), TRACE, state, seen)
+    done, known, start = in_order(problem, (found.completion, found.sender_completion, found.start))
+    return Trace(done, known, start, found.frames, found.state, either(problem, found.flags))
 
 
-def simulate(problem: Problem, model: Model[Any], *, steps: int, every: int = 10, checkpoint: bool = True) -> Trace:
+def simulate(
+    problem: Problem | Spread, model: Model[Any], *, steps: int, every: int = 10, checkpoint: bool = True
+) -> Trace:
     """Run `steps` steps, rounded up to whole frames of `every`: a pure function, differentiable and vmappable.
 
     Three jitted programs one after another, so that the host driver, which runs the same three, gives equal values to
     the bit. Inside somebody's jit, grad or vmap they are one program.
 
     Args:
-        problem: from fabsim.engine.problem.build.
+        problem: from fabsim.engine.problem.build, or one that is spread over devices (fabsim.engine.spread).
         model: parameters in SI units; gradients by any of its floating leaves.
         steps: steps of problem.dt.
         every: steps of one frame.

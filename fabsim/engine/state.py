@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine import telemetry
 from fabsim.engine.setup import LATER, Setup
 from fabsim.models.pfc import PauseState, PfcQueue
 from fabsim.models.protocol import Sender
@@ -80,6 +81,20 @@ class Fluid:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class LastPorts:
+    """The receivers' down links, where the lanes of a plane have met, by the lane that bytes came by. [F, K], units.
+
+    Attributes:
+        down: what waits there.
+        onto: what comes there in the next step.
+    """
+
+    down: Array
+    onto: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """The scan carry.
 
@@ -89,11 +104,14 @@ class State:
         waiting: what stands at each hop. Channels: data (marked, waited).
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
+        links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`.
         fired: [N] activations of each trigger.
+        sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
         recovery: what each sender will miss; None where nothing is lost in silence.
         pause: what the heads of links want; None where nobody pauses.
+        last: what the receivers' down links hold by lane; None where nobody pauses.
     """
 
     step: Array
@@ -103,11 +121,14 @@ class State:
     waiting: Fluid
     moving: Fluid
     ring: Array
+    links: Array | None
     fired: Array
+    sent: Array | None
     law: Any
     flags: Array
     recovery: RecoveryState | None
     pause: PauseState | None
+    last: LastPorts | None
 
 
 def initial(s: Setup) -> State:
@@ -147,15 +168,31 @@ def initial(s: Setup) -> State:
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
         ring=jnp.zeros((p.ring, channels + 1, flows), real),
+        links=telemetry.blank(s) if s.transport.telemetry else None,
         fired=jnp.zeros(p.triggers, jnp.int32),
+        sent=None if p.reverse is None else jnp.zeros_like(s.capacity),
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
         recovery=None if s.recovery is None else s.recovery.init(zero),
-        pause=s.queue.quiet(s.capacity, s.share, p.ring) if isinstance(s.queue, PfcQueue) else None,
+        pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
+        last=LastPorts(jnp.zeros_like(s.share), jnp.zeros_like(s.share)) if s.queue.pauses else None,
     )
 
 
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
-    return Sender(p.unit, p.dt, s.rate.sum(-1), s.round_trip, s.packet, flow.credit, flow.in_flight, fair)
+    packet = jnp.where(s.packet > 0, s.packet, p.mtu / p.unit)  # an empty flow has none, and laws divide by it
+    return Sender(
+        unit=p.unit,
+        dt=p.dt,
+        rate=s.rate.sum(-1),
+        rtt=s.round_trip,
+        packet=packet,
+        credit=flow.credit,
+        in_flight=flow.in_flight,
+        dice=p.dice,
+        fair=fair,
+        into=p.at.last,
+        capacity=s.capacity,
+    )

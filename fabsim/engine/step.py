@@ -8,16 +8,17 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import tags
+from fabsim.engine import tags, telemetry
+from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
 from fabsim.engine.network import depart, serve, travel
-from fabsim.engine.pause import ingress, opening
+from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
 from fabsim.engine.setup import LAST_PACKET, Setup
-from fabsim.engine.state import FlowState, State, sender
+from fabsim.engine.state import FlowState, LastPorts, State, sender
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
 from fabsim.models.recovery import RecoveryState
@@ -34,6 +35,7 @@ class Seen:
         queue: [L + 1] data waiting at the end of the step.
         again: [F] units that the sender learnt it must send again.
         injected: [F, P] units that the sender's ports sent.
+        left: [L + 1] data that left each link, those of senders included.
         opening: [L + 1] share of the step in which each link might send; None where nobody pauses.
         loss: [L + 1] share of what left that links lost; None where they lose nothing.
     """
@@ -42,6 +44,7 @@ class Seen:
     queue: Array
     again: Array
     injected: Array
+    left: Array
     opening: Array | None
     loss: Array | None
 
@@ -54,6 +57,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, fired = fire(s, flow, state.fired, done, state.step)
     with jax.named_scope("hear"):
         feedback = as_feedback(heard(state.ring, state.step, s.beyond_mean + s.back))
+        if state.links is not None:
+            feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
         recovery, missed, since = time_out(s, state, feedback)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
@@ -72,9 +77,11 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
     with jax.named_scope("move"):
         ports, signal = serve(s, state, may)
         waiting, leaving, cut = depart(s, state, signal, may)
-        pause, loss = ingress(s, state, waiting, signal, sent)
+        left = signal.sent + total(s.problem, by_link(s, sent))
+        down = at_down_links(s, state, signal)
+        pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto = travel(s, leaving, sent, loss)
-        pause = None if pause is None else replace(pause, onto=onto)
+        last = None if down is None else LastPorts(down, onto)
         recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
@@ -83,8 +90,27 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
-    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, fired, law, flags, recovery, pause)
-    return after, Seen(signal, ports.queue, feedback.nacked, sent, may, loss)
+    links = state.links
+    if links is not None:
+        links = telemetry.remember(links, state.step, ports.queue, signal.sent)
+    after = State(
+        step=state.step + 1,
+        flow=flow,
+        tags=tag,
+        ports=ports,
+        waiting=waiting,
+        moving=moving,
+        ring=ring,
+        links=links,
+        fired=fired,
+        sent=None if state.sent is None else left,
+        law=law,
+        flags=flags,
+        recovery=recovery,
+        pause=pause,
+        last=last,
+    )
+    return after, Seen(signal, ports.queue, feedback.nacked, sent, left, may, loss)
 
 
 def paused(s: Setup, may: Array) -> Setup:
@@ -118,6 +144,11 @@ def lose(
         silent = silent + refused[0]
         reached = reached - refused.at[1].set(0.0)
     return s.recovery.lose(recovery, silent), reached, silent + cut if s.queue.trims else silent
+
+
+def by_link(s: Setup, sent: Array) -> Array:
+    """[L + 1] what the senders' own links carried."""
+    return jnp.zeros_like(s.capacity).at[s.problem.port_link].add(sent)
 
 
 def hear(flow: FlowState, back: Feedback) -> FlowState:

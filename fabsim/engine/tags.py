@@ -12,6 +12,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine.across import own
 from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import Fluid, TagState
 from fabsim.models.queue import TIE
@@ -41,6 +42,8 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
     meets = (tags.hop <= s.problem.at.row.shape[0]) & (tags.due < 1.0)
     passed = 1.0 if opening is None else opening[port(s, tags.hop - 1)]
     later = jnp.maximum(tags.due - passed, -LATER)
+    before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
+    s = replace(s, capacity=capacity)
     # In most steps no tag is at a port: then nothing has to be looked up.
     due = jax.lax.cond(
         meets.any(), lambda: jnp.where(meets, queued(s, tags, moving, before, joined, opening), later), lambda: later

@@ -23,6 +23,7 @@ class Ideal:
 
     signals: ClassVar[bool] = False
     needs_fair: ClassVar[bool] = True
+    telemetry: ClassVar[bool] = False
     share: Array
 
     def init(self, sender: Sender) -> tuple[()]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from fabsim.models.chance import roll, scatter
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.typing import Array
 
@@ -17,6 +19,9 @@ REFERENCE = 100e9 / 8 * 12e-6
 
 REFERENCE_RTT = 12e-6
 """Seconds of that product."""
+
+TARGET = 0.75
+"""Of the base round trip: the queueing delay that is aimed at where switches trim (UEC specification)."""
 
 SMALL_DELAY = 1e-6
 """Seconds of queueing below which the fast increase counts (the reference packet simulator's choice)."""
@@ -36,8 +41,9 @@ class NsccState:
         marks: marked acknowledgements since it was allowed again.
         adapt_in: steps to the end of the quick-adapt period; negative before the first acknowledgement.
         achieved: bytes acknowledged in that period.
-        trimmed: 1 once a packet of the period was trimmed.
+        trimmed: bytes that were trimmed since quick adapt last acted.
         ignore: bytes of acknowledgement for which marks are ignored.
+        dice: uint32, where each flow's chance stands.
     """
 
     window: Array
@@ -50,6 +56,7 @@ class NsccState:
     achieved: Array
     trimmed: Array
     ignore: Array
+    dice: Array
 
 
 @jax.tree_util.register_dataclass
@@ -66,15 +73,19 @@ class Nscc:
     * marked, d >= T and D > T: W *= max(1 - gamma (D - T) / D, 1/2), at most once a base round trip;
     * marked, d < T: nothing (that is for the load balancer);
     * eta = 0.15 a M once a network round trip;
-    * a trimmed packet: W -= packet; quick adapt, at the end of a period of base round trip + T in which one was
-      trimmed and less than an eighth of the largest window arrived: W = what arrived, and marks and trims are ignored
-      for one flight.
+    * a trimmed packet: W -= packet; quick adapt, at the end of a period of base round trip + T, if one was trimmed and
+      less than an eighth of the largest window arrived: W = what arrived, and marks and trims are ignored for one
+      flight; a period does not end before that, as long as what comes back is marked.
 
     a = bandwidth-delay product / 150 kB, b = T / 12 us. Base round trip and largest window (1.5 of it) are the flow's
-    own, as measured by its first packet. An acknowledgement is sent for every 16 KiB, and at once for a marked packet:
-    so a share p of marked packets leaves only 4 q^4 (1 - q) / (1 - q^4), q = 1 - p, of the bytes in unmarked ones.
+    own, as measured by its first packet. A packet that fills the window asks for its acknowledgement at once, and so
+    does a marked one: where there is congestion each packet has its own, marked or not.
 
-    Smooth almost everywhere; jumps at quick adapt and at the moment of a cut.
+    Which packets are trimmed or marked is chance: equal flows get different windows, and that is most of what sets
+    them apart in an incast. The law hears the fluid's mean and adds seeded chance to it (fabsim.models.chance); the
+    bytes themselves move as the fluid says.
+
+    Smooth almost everywhere; jumps at quick adapt, at the moment of a cut, and where a chance turns.
 
     Attributes: scalars or [F].
         network_rtt: s, base round trip of the longest path.
@@ -87,11 +98,12 @@ class Nscc:
         deepest: the smallest factor of one decrease.
         smoothing: weight of a sample in the smoothed delay.
         gate: share of the largest window below which quick adapt acts.
-        coalesce: B for which one acknowledgement is sent.
+        chance: 1 for the chance of whole packets, 0 for none: equal flows then stay equal.
     """
 
     signals: ClassVar[bool] = True
     needs_fair: ClassVar[bool] = False
+    telemetry: ClassVar[bool] = False
     network_rtt: Array
     target: Array
     rate: Array
@@ -105,7 +117,7 @@ class Nscc:
     deepest: Array
     smoothing: Array
     gate: Array
-    coalesce: Array
+    chance: Array
 
     def base(self, sender: Sender) -> Array:
         """[F] steps of the base round trip as the flow's first packet measures it."""
@@ -121,7 +133,7 @@ class Nscc:
         zero = jnp.zeros_like(sender.rtt)
         window = self.largest * self.network_rtt * self.rate / sender.unit + zero
         never = zero + 1e6
-        return NsccState(window, zero, zero, zero, never, zero, zero - 1.0, zero, zero, zero)
+        return NsccState(window, zero, zero, zero, never, zero, zero - 1.0, zero, zero, zero, sender.dice)
 
     def offer(self, state: NsccState, sender: Sender) -> Array:
         """What the window leaves free for whole packets: on average half a packet of it stays unused."""
@@ -130,29 +142,31 @@ class Nscc:
 
     def step(self, state: NsccState, feedback: Feedback, sender: Sender) -> NsccState:
         """All acknowledgements of a step at once."""
-        heard = (feedback.acked + feedback.nacked) > 0
-        state = self.measure(state, feedback, sender)
-        state, acts, ignores = self.quick_adapt(state, feedback, sender, heard)
-        return self.adjust(state, feedback, sender, acts, ignores)
+        first = roll(state.dice)
+        second = roll(first)
+        feedback = self.by_chance(feedback, sender, first, second)
+        state = self.measure(replace(state, dice=second), feedback, sender)
+        marked = feedback.marked >= 0.5 * feedback.acked  # or nothing but trimmed packets came back
+        state, acts, ignores = self.quick_adapt(state, feedback, sender, marked)
+        return self.adjust(state, feedback, sender, acts | ignores, acts | (ignores & marked))
 
-    def unmarked(self, feedback: Feedback, sender: Sender) -> tuple[Array, Array, Array]:
-        """[F] units acknowledged without a mark, and numbers of unmarked and of marked acknowledgements."""
-        some = feedback.acked > 1e-9
-        marked = jnp.where(some, feedback.marked / jnp.where(some, feedback.acked, 1.0), 0.0)
-        marked = jnp.clip(marked, 1e-6, 1.0 - 1e-6)
-        packets = feedback.acked / sender.packet
-        run = jnp.maximum(self.coalesce / sender.unit / sender.packet, 1.0)
-        through = run * jnp.log1p(-marked)
-        share = -run * jnp.exp(through) * marked / jnp.expm1(through)
-        return feedback.acked * share, packets * share / run, packets * marked
+    def by_chance(self, feedback: Feedback, sender: Sender, first: Array, second: Array) -> Feedback:
+        """What whole packets may have shown, some trimmed by chance and some of the others marked by chance."""
+        acked, nacked = feedback.acked, feedback.nacked
+        more = self.chance * scatter(nacked, acked, sender.packet, first)
+        some = acked > 1e-9
+        marked = feedback.marked * jnp.where(some, 1.0 - more / jnp.where(some, acked, 1.0), 1.0)
+        acked, nacked = acked - more, nacked + more
+        marked = marked + self.chance * scatter(marked, acked - marked, sender.packet, second)
+        return replace(feedback, acked=acked, nacked=nacked, marked=marked)
 
     def measure(self, state: NsccState, feedback: Feedback, sender: Sender) -> NsccState:
         """The smoothed delay. Unmarked samples above the target pull towards a quarter of the base round trip, and a
         trimmed packet counts as a network round trip of delay."""
-        _, clean, marked = self.unmarked(feedback, sender)
+        marked = feedback.marked / sender.packet
+        clean, cut = feedback.acked / sender.packet - marked, feedback.nacked / sender.packet
         target, network = self.target / sender.dt, self.network_rtt / sender.dt
         high = feedback.delay > target
-        cut = feedback.nacked / sender.packet
         clean_to = jnp.where(high, 0.25 * self.base(sender), feedback.delay)
         count = clean + marked + cut
         towards = (clean * clean_to + marked * feedback.delay + cut * network) / jnp.maximum(count, 1e-9)
@@ -160,17 +174,20 @@ class Nscc:
         return replace(state, average=state.average + weight * (towards - state.average))
 
     def quick_adapt(
-        self, state: NsccState, feedback: Feedback, sender: Sender, heard: Array
+        self, state: NsccState, feedback: Feedback, sender: Sender, marked: Array
     ) -> tuple[NsccState, Array, Array]:
-        """The end of a period; [F] whether it acted, and whether marks and trims are ignored now."""
+        """The end of a period; [F] whether it acted, and whether marks and trims are ignored now.
+
+        marked: [F] whether most of what came back is.
+        """
         least, most = self.limits(sender)
-        achieved = state.achieved + feedback.acked
+        heard = (feedback.acked + feedback.nacked) > 0
+        achieved, trimmed = state.achieved + feedback.acked, state.trimmed + feedback.nacked
         ignore = jnp.maximum(state.ignore - feedback.acked - feedback.nacked, 0.0)
-        trimmed = jnp.where(feedback.nacked > 0, 1.0, state.trimmed)
         first = heard & (state.adapt_in < 0)
-        ends = heard & (state.adapt_in >= 0) & (state.adapt_in <= 1.0)
         runs = state.adapt_in > 1.0
-        acts = ends & (trimmed > 0) & (achieved < self.gate * most) & (ignore <= 0)
+        ends = heard & (state.adapt_in >= 0) & ~runs & ~((ignore > 0) & marked)
+        acts = ends & (trimmed > 0.5 * sender.packet) & (achieved < self.gate * most)
         period = self.base(sender) + self.target / sender.dt
         state = replace(
             state,
@@ -178,17 +195,16 @@ class Nscc:
             achieved=jnp.where(first | ends, 0.0, achieved),
             trimmed=jnp.where(acts, 0.0, trimmed),
             ignore=jnp.where(acts, sender.in_flight, ignore),
-            adapt_in=jnp.where(first | ends, period, jnp.where(runs, state.adapt_in - 1.0, state.adapt_in)),
+            adapt_in=jnp.where(first | ends, period, state.adapt_in - runs),
         )
         return state, acts, ignore > 0
 
-    def adjust(self, state: NsccState, feedback: Feedback, sender: Sender, acts: Array, ignores: Array) -> NsccState:
-        """Increase, decrease and trims. What had grown when a mark is ignored is forgotten."""
-        adapted = acts | ignores
+    def adjust(self, state: NsccState, feedback: Feedback, sender: Sender, adapted: Array, still: Array) -> NsccState:
+        """Increase, decrease and trims; [F] whether it may not shrink, as it is just adapted, and not even grow."""
         least, most = self.limits(sender)
         scale = self.rate * self.network_rtt / REFERENCE
         target, unit = self.target / sender.dt, sender.unit
-        clean, _, marked = self.unmarked(feedback, sender)
+        clean, marked = feedback.acked - feedback.marked, feedback.marked / sender.packet
         delay, window = feedback.delay, jnp.maximum(state.window, least)
         low = jnp.where(delay < SMALL_DELAY / sender.dt, state.low + clean, 0.0)
         low = jnp.where(feedback.acked > 0, low, state.low)
@@ -199,8 +215,7 @@ class Nscc:
         gain = jnp.where(delay >= target, fair, jnp.where(rising, self.fast * scale, proportional))
         period = self.network_rtt / sender.dt
         steady = jnp.where(feedback.acked > 0, self.steady * scale * self.payload / unit / period, 0.0)
-        grown = jnp.where(ignores & (feedback.marked > 0), 0.0, gain * clean) + steady
-        window = jnp.clip(window + jnp.where(acts, 0.0, grown), least, most)
+        window = jnp.clip(window + jnp.where(still, 0.0, gain * clean + steady), least, most)
         allowed = (state.since_cut > self.base(sender)) & (delay >= target) & (state.average > target) & ~adapted
         marks = jnp.where(allowed, state.marks + marked, 0.0)
         cuts = allowed & (marks >= 1.0)
@@ -223,8 +238,8 @@ def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32"
     rate: B/s of the NIC; payload: B of a full packet; changes: any field by name.
     """
     values = {
-        "network_rtt": network_rtt, "target": 0.75 * network_rtt, "rate": rate, "payload": payload, "largest": 1.5,
+        "network_rtt": network_rtt, "target": TARGET * network_rtt, "rate": rate, "payload": payload, "largest": 1.5,
         "proportional": 4.0, "fair": 5.0, "steady": 0.15, "fast": 0.25, "gamma": 0.8, "deepest": 0.5,
-        "smoothing": 0.0125, "gate": 0.125, "coalesce": 16384.0,
+        "smoothing": 0.0125, "gate": 0.125, "chance": 1.0,
     } | changes  # fmt: skip
-    return Nscc(**{name: jnp.asarray(value, dtype) for name, value in values.items()})
+    return Nscc(**{name: cast(Array, np.asarray(value, dtype)) for name, value in values.items()})

@@ -15,23 +15,19 @@ from fabsim.typing import Array
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class PauseState:
-    """What the head of each link wants of it. [L + 1], units, but for the lanes. F flows, K lanes.
+    """What the head of each link wants of it. [L + 1], units.
 
     Attributes:
         wants: whether the link shall be silent.
         held: what came over the link and waits at its head.
         came: what came over the link in the last step.
         ring: [D, L + 1] the share of each of the last D steps in which it was wanted silent.
-        down: [F, K] units that wait at the receiver's down links, by the lane that they came by.
-        onto: [F, K] units that come there in the next step.
     """
 
     wants: Array
     held: Array
     came: Array
     ring: Array
-    down: Array
-    onto: Array
 
 
 @jax.tree_util.register_dataclass
@@ -69,11 +65,10 @@ class PfcQueue(TrimQueue):
         steps = jnp.append(jnp.maximum(self.delay / dt, 2.0), 2.0)
         return dataclasses.replace(super().inside(unit, dt, none), delay=steps)
 
-    def quiet(self, links: Array, lanes: Array, depth: int) -> PauseState:
-        """Nobody wants a pause. links, lanes: any [L + 1] and [F, K] arrays; depth: steps to remember."""
-        zero, empty = jnp.zeros_like(links), jnp.zeros_like(lanes)
-        ring = jnp.zeros((depth, *links.shape), links.dtype)
-        return PauseState(zero > 1.0, zero, zero, ring, empty, empty)
+    def quiet(self, like: Array, depth: int) -> PauseState:
+        """Nobody wants a pause. like: any [L + 1] array; depth: steps to remember."""
+        zero = jnp.zeros_like(like)
+        return PauseState(zero > 1.0, zero, zero, jnp.zeros((depth, *like.shape), like.dtype))
 
     def watch(self, state: PauseState, held: Array, step: Array) -> PauseState:
         """The wants after a step that ends with so much held; what is held is taken to change evenly within it."""

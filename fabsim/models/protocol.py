@@ -30,7 +30,10 @@ class Sender:
         packet: units of its largest packet.
         credit: units that are released and not sent.
         in_flight: units sent, of which the sender has heard nothing yet.
+        dice: uint32, a number of its own for each flow, from the seed of the run; for laws with chance in them.
         fair: [F] units per step of its max-min fair share now; None unless the law asks for it (`needs_fair`).
+        into: [F, P] links into the receiver, for a law that acts at receivers.
+        capacity: [L + 1] units per step of all links.
     """
 
     unit: Array
@@ -40,7 +43,38 @@ class Sender:
     packet: Array
     credit: Array
     in_flight: Array
+    dice: Array
     fair: Array | None = None
+    into: Array | None = None
+    capacity: Array | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Telemetry:
+    """What switches wrote into the packets that are acknowledged now (in-band telemetry): N switch ports on a path.
+
+    It is as old as the way from that port to the receiver and back, with empty queues. A hop that a path does not have
+    reads zero, with a capacity beyond all others.
+
+    Attributes:
+        queue: [N, F, K] units waiting.
+        grown: [N, F, K] units by which that grew in the step.
+        sent: [N, F, K] units of data that left in the step.
+        capacity: [N, F, K] units per step.
+        share: [F, K] of the flow's bytes on each path.
+    """
+
+    queue: Array
+    grown: Array
+    sent: Array
+    capacity: Array
+    share: Array
+
+    def worst(self, by_port: Array) -> Array:
+        """[N, F, K] -> [F]: the largest on each path, and the mean over paths by bytes: what the packets of a flow say
+        on average."""
+        return (by_port.max(0) * self.share).sum(-1)
 
 
 @jax.tree_util.register_dataclass
@@ -54,23 +88,27 @@ class Feedback:
         marked: units of the acknowledged that carried a congestion mark; zero unless the law has `signals`.
         delay: steps that the acknowledged bytes waited in queues, on average, as they met them when they queued;
             zero where nothing was acknowledged, or unless the law has `signals`.
+        path: what the switches wrote; None unless the law has `telemetry`.
     """
 
     acked: Array
     nacked: Array
     marked: Array
     delay: Array
+    path: Telemetry | None = None
 
 
 class Transport(Protocol[S]):
     """A congestion-control law.
 
     `signals` says whether it reads marks and delays (the engine then carries them with the bytes); `needs_fair`
-    whether it wants to be told its max-min fair rate (an ideal law).
+    whether it wants to be told its max-min fair rate (an ideal law); `telemetry` whether it reads the queues and loads
+    of its path (the engine then remembers those of all links). What no law asks for costs nothing.
     """
 
     signals: ClassVar[bool]
     needs_fair: ClassVar[bool]
+    telemetry: ClassVar[bool]
 
     def init(self, sender: Sender) -> S:
         """The law's state before the first step: arrays with a leading axis of flows, or any pytree."""

@@ -67,13 +67,16 @@ class TrimQueue:
     the capacity less the headers. Smooth almost everywhere; the derivative of the drop by B is minus one for each busy
     period with a loss (infinitesimal perturbation analysis: Cassandras et al., IEEE TAC 48(5), 2003).
 
-    Marks rise linearly from `ecn_low` to `ecn_high` and are set when a byte leaves (as uet-htsim does), or when it
-    joins: then the sender hears of them later by the time that the byte waits. Defaults of the UEC specification,
-    derived when a scenario is compiled: buffer 1 bandwidth-delay product, thresholds 0.2 and 0.8 of it.
+    Marks rise linearly from none at `ecn_low` to `ecn_max` at `ecn_high`, and are certain above that. They are set when
+    a byte leaves (as uet-htsim does), or when it joins: then the sender hears of them later by the time that the byte
+    waits. Defaults of the UEC specification, derived when a scenario is compiled: buffer 1 bandwidth-delay product,
+    thresholds 0.2 and 0.8 of it. Below 1, `ecn_max` makes the ramp that of random early detection, with a jump at
+    `ecn_high` (Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993).
 
     Attributes:
         buffer: [L] bytes.
         ecn_low, ecn_high: [L] bytes.
+        ecn_max: share marked just below `ecn_high`, a scalar or [L].
         at_enqueue: whether marks are set when a byte joins.
     """
 
@@ -84,11 +87,14 @@ class TrimQueue:
     buffer: Array
     ecn_low: Array
     ecn_high: Array
+    ecn_max: Array | float = dataclasses.field(default=1.0, kw_only=True)
     at_enqueue: bool = dataclasses.field(default=False, kw_only=True, metadata={"static": True})
 
     def inside(self, unit: Array, dt: Array, none: float) -> Self:
         """The same with sizes in units and times in steps, and `none` for the entry of no link: [L + 1]."""
-        return jax.tree.map(lambda x: jnp.append(x / unit, none), self)
+        share = jnp.append(jnp.broadcast_to(self.ecn_max, self.buffer.shape), 1.0)
+        sizes = dataclasses.replace(self, ecn_max=self.buffer)
+        return dataclasses.replace(jax.tree.map(lambda x: jnp.append(x / unit, none), sizes), ecn_max=share)
 
     def init(self, like: Array) -> PortState:
         """Empty ports. like: any [L + 1] array."""
@@ -134,8 +140,8 @@ class TrimQueue:
         some = arrive > 0
         keep = jnp.where(some, 1.0 - drop / jnp.where(some, arrive, 1.0), 1.0)
         ramp = (queue - self.ecn_low) / jnp.maximum(self.ecn_high - self.ecn_low, 1e-6)
+        mark = jnp.where(ramp >= 1.0, 1.0, jnp.clip(ramp, 0.0, 1.0) * self.ecn_max)
         wait = 0.5 * (port.queue + queue) / capacity
         after = PortState(queue, control - served, drop if self.trims else jnp.zeros_like(drop))
-        mark = jnp.clip(ramp, 0.0, 1.0)
         marked = (arrive - drop if self.at_enqueue else sent) * mark
         return after, Signal(keep, leave, mark, wait, sent, drop, marked)

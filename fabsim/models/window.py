@@ -26,6 +26,7 @@ class Window:
 
     signals: ClassVar[bool] = False
     needs_fair: ClassVar[bool] = False
+    telemetry: ClassVar[bool] = False
     window: Array
 
     def init(self, sender: Sender) -> tuple[()]:

@@ -4,5 +4,6 @@ from fabsim.plots.figure import save
 from fabsim.plots.heat import heat_map
 from fabsim.plots.lines import completion_cdf, over_time
 from fabsim.plots.overview import overview
+from fabsim.plots.swept import plot
 
-__all__ = ["completion_cdf", "heat_map", "over_time", "overview", "save"]
+__all__ = ["completion_cdf", "heat_map", "over_time", "overview", "plot", "save"]

@@ -19,6 +19,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 def new_figure(width: float, height: float) -> Figure:
     """A figure with a canvas of its own, in inches."""
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)  # type: ignore[union-attr]
     FigureCanvasAgg(figure)
     return figure
 

@@ -1,56 +1,140 @@
-"""Several scenarios at once: compiled one by one, run as one program where their shapes agree."""
+"""Several scenarios at once: what they share is built once, and what has one shape runs as one program."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from fabsim.errors import InputError
-from fabsim.scenario.compile import Network, assemble
-from fabsim.scenario.memory import available, needed
+from fabsim.scenario.collectives import Collective, collectives
+from fabsim.scenario.compile import Network, fixed_of, model_of, problem_of, queues_of
+from fabsim.scenario.parts import parts_of
 from fabsim.scenario.zero_load import zero_load
+from fabsim.topology.bill import Bill
 from fabsim.typing import Float
-from fabsim.units import show_size
 
 if TYPE_CHECKING:
+    from fabsim.engine.problem import Problem
+    from fabsim.models.model import Links, Model, Split
     from fabsim.scenario.scenario import Scenario
+    from fabsim.study.metrics import Facts
+    from fabsim.study.outcomes import Outcomes
+
+KEEP = 1e9
+"""Bytes of networks that are kept for the next scenario."""
 
 
-def networks(members: Sequence[Scenario], *, progress: bool) -> list[Network]:
-    """The network of each. Raises InputError."""
-    bar = tqdm(members, unit="scenario", desc="compile", disable=None if progress else True, leave=False)
-    return [member.network() for member in bar]
+@dataclass(frozen=True)
+class Shared:
+    """What scenarios have in common that differ in their queues and transport only; `first` is one of them."""
+
+    first: Scenario
+    net: Network
+    problem: Problem
+    links: Links
+    split: Split
+    zero_load: Float
+    collectives: list[Collective]
+
+    @cached_property
+    def bill(self) -> Bill:
+        """What the fabric is made of."""
+        return parts_of(self.first)[0]
 
 
-def figures(members: Sequence[Scenario], nets: Sequence[Network], *, progress: bool) -> dict[str, Float]:
-    """The figures of each, by name; see fabsim.study.sweep.METRICS.
+@dataclass(frozen=True)
+class Member:
+    """A scenario ready to run in a batch. The leaves of its model are numpy arrays."""
 
-    Raises:
-        InputError: all at once do not fit into memory.
-        Stopped: every one failed.
-    """
-    from fabsim.study.sweep import sweep
+    scenario: Scenario
+    shared: Shared
+    model: Model[Any]
 
-    _refuse_too_many(members, nets)
-    problems, models = zip(*(assemble(member, net) for member, net in zip(members, nets, strict=True)), strict=True)
-    first = members[0]
-    return sweep(
-        problems,
-        models,
-        zero_load=[zero_load(member, net) for member, net in zip(members, nets, strict=True)],
-        until=None if first.until == "done" else float(first.until),
-        every=max(1, round(first.every / float(problems[0].dt))),
-        progress=progress,
+
+class Compiler:
+    """Compiles scenarios one after the other; networks are kept, those of the latest first."""
+
+    def __init__(self, keep: float = KEEP) -> None:
+        self._keep = keep
+        self._size: dict[Hashable, float] = {}
+        self._known: OrderedDict[Hashable, Shared] = OrderedDict()
+
+    def compile(self, scenario: Scenario) -> Member:
+        """Raises InputError for what contradicts itself."""
+        shared = self._shared(scenario)
+        net = replace(shared.net, queues=queues_of(scenario, shared.net.fabric, shared.net.baseline))
+        return Member(scenario, shared, model_of(scenario, net, shared.links, shared.split, shared.problem.dt))
+
+    def _shared(self, scenario: Scenario) -> Shared:
+        key = network_key(scenario)
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        shared = build(scenario)
+        self._known[key] = shared
+        self._size[key] = _bytes(shared)
+        while len(self._known) > 1 and sum(self._size.values()) > self._keep:
+            self._size.pop(self._known.popitem(last=False)[0])
+        return shared
+
+
+def build(scenario: Scenario) -> Shared:
+    """Fabric, flows, routes, problem and what follows from them. Raises InputError."""
+    net = scenario.network()
+    problem = problem_of(scenario, net)
+    return Shared(
+        scenario, net, problem, *fixed_of(scenario, net), zero_load(scenario, net), collectives(scenario, net)
     )
 
 
-def _refuse_too_many(members: Sequence[Scenario], nets: Sequence[Network]) -> None:
-    width = 8 if members[0].precision == "float64" else 4
-    single = members[0].routing.kind in ("ecmp", "explicit")
-    need = len(members) * needed(nets[0].fabric, nets[0].flows, single, width)
-    have = available()
-    if need > have:
-        text = f"{len(members)} scenarios at once need about {show_size(need)} of memory, and {show_size(have)} is free"
-        raise InputError(f"{text}; fewer seeds or values would do")
+def network_key(scenario: Scenario) -> Hashable:
+    """Equal for scenarios with the same network and problem."""
+    s = scenario
+    return (s.source.folder, s.fabric, s.traffic, s.routing, s.packet, s.seed, s.precision, s.dt)
+
+
+def run_all(
+    members: Sequence[Member], names: Sequence[str], *, traces: Sequence[str] = (), bar: tqdm[Any] | None = None,
+    **how: Any,
+) -> Outcomes:  # fmt: skip
+    """Figures and traces of each member, `until` and `every` as the first one has them; `how` as in
+    fabsim.study.outcomes.How."""
+    from fabsim.study.outcomes import How, outcomes
+
+    first, problem = members[0].scenario, members[0].shared.problem
+    return outcomes(
+        [member.shared.problem for member in members],
+        [member.model for member in members],
+        [_facts(member, names) for member in members],
+        names,
+        How(
+            until=None if first.until == "done" else float(first.until),
+            every=max(1, round(first.every / float(problem.dt))),
+            **how,
+        ),
+        traces=traces,
+        bar=bar,
+    )
+
+
+def _facts(member: Member, names: Sequence[str]) -> Facts:
+    from fabsim.study.metrics import facts
+
+    shared = member.shared
+    return facts(
+        zero_load=shared.zero_load,
+        groups=[(group.flows, group.volume) for group in shared.collectives],
+        payload=float(shared.net.flows.size.sum()),
+        **{name: getattr(shared.bill, name) for name in ("cost", "watts") if name in names},
+    )
+
+
+def _bytes(item: Any) -> float:
+    """Of all arrays inside dataclasses."""
+    if is_dataclass(item) and not isinstance(item, type):
+        return sum(_bytes(getattr(item, field.name)) for field in fields(item))
+    return float(getattr(item, "nbytes", 0))

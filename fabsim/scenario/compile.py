@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
@@ -17,19 +17,19 @@ from fabsim.routing import Routes
 from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
+from fabsim.scenario.laws import transport_law
 from fabsim.scenario.memory import refuse_too_large
 from fabsim.scenario.queue_keys import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.source import KeyPath, PlacedError
-from fabsim.scenario.transport_keys import Ideal, Nscc, Window
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
-from fabsim.typing import Float
+from fabsim.typing import Float, Int
 from fabsim.units import Amount, show_size
 from fabsim.workload import Flows, check, merge
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
-    from fabsim.models.model import Model
+    from fabsim.models.model import Links, Model, Split
     from fabsim.scenario.scenario import Scenario
 
 
@@ -42,25 +42,34 @@ TIMEOUT = 10
 
 @dataclass(frozen=True)
 class Network:
-    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way."""
+    """A scenario as numpy arrays: what the engine builds its problem from, and the figures derived on the way.
+
+    `entry` [F] is the entry of `traffic` that each flow comes from.
+    """
 
     fabric: Fabric
     flows: Flows
+    entry: Int
     routes: Routes
     baseline: Baseline
     queues: Queues
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """For each entry of the traffic, the flow behind its last."""
+        return tuple(int(end) for end in np.searchsorted(self.entry, np.unique(self.entry), side="right"))
 
 
 def network(scenario: Scenario) -> Network:
     """Fabric, flows, routes and derived figures. Raises InputError with the place of each fault."""
     fabric = _fabric(scenario)
-    flows = _flows(scenario, fabric)
+    flows, entry = _flows(scenario, fabric)
     with _at(scenario, ("routing",)):
         width = 8 if scenario.precision == "float64" else 4
         refuse_too_large(fabric, flows, scenario.routing.kind in ("ecmp", "explicit"), width)
         routes = build_routes(scenario, fabric, flows)
     base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
-    return Network(fabric, flows, routes, base, _queues(scenario, fabric, base))
+    return Network(fabric, flows, entry, routes, base, queues_of(scenario, fabric, base))
 
 
 def compile_scenario(scenario: Scenario) -> tuple[Problem, Model[Any]]:
@@ -73,40 +82,60 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     import jax
     import jax.numpy as jnp
 
+    problem = problem_of(scenario, net)
+    return problem, jax.tree.map(jnp.asarray, model_of(scenario, net, *fixed_of(scenario, net), problem.dt))
+
+
+def problem_of(scenario: Scenario, net: Network) -> Problem:
+    """The problem of a network: all but the parameters."""
+    import jax
+
     from fabsim.engine.problem import build
-    from fabsim.models.model import Links, Model, Split
 
     if scenario.precision == "float64":
         jax.config.update("jax_enable_x64", True)
     dt = None if scenario.dt == "auto" else float(scenario.dt)
     with _at(scenario, ("dt",)):
-        problem = build(
-            net.fabric, net.flows, net.routes, packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision
-        )
+        return build(
+            net.fabric, net.flows, net.routes,
+            packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision, seed=scenario.seed,
+        )  # fmt: skip
 
-    def real(values: Any) -> jax.Array:
-        return jnp.asarray(np.asarray(values), scenario.precision)
 
-    loss, ports = net.fabric.loss, _ports(scenario, net, float(problem.dt), real)
-    silent = loss is not None or not ports.trims
-    model = Model(
-        links=Links(real(net.fabric.capacity), real(net.fabric.latency), None if loss is None else real(loss)),
-        queue=ports,
-        transport=_transport(scenario, net.baseline, real),
-        split=Split(real(net.routes.weight)),
-        recovery=_recovery(scenario, net.baseline, real) if silent else None,
-    )
-    return problem, model
+def fixed_of(scenario: Scenario, net: Network) -> tuple[Links, Split]:
+    """The parameters that follow from the network alone, as numpy arrays."""
+    from fabsim.models.model import Links, Split
+
+    def real(values: Any) -> Any:
+        return np.asarray(values, scenario.precision)
+
+    fabric = net.fabric
+    loss = None if fabric.loss is None else real(fabric.loss)
+    return Links(real(fabric.capacity), real(fabric.latency), loss), Split(real(net.routes.weight))
+
+
+def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: SupportsFloat) -> Model[Any]:
+    """All parameters, as numpy arrays: a sweep makes thousands of them. dt: s, the step of the problem."""
+    from fabsim.models.model import Model
+
+    def real(values: Any) -> Any:
+        return np.asarray(values, scenario.precision)
+
+    ports = _ports(scenario, net, dt, real)
+    silent = links.loss is not None or not ports.trims
+    recovery = _recovery(scenario, net.baseline, real) if silent else None
+    return Model(links, ports, transport_law(scenario, net, real), split, recovery)
 
 
 def _fabric(scenario: Scenario) -> Fabric:
     with _at(scenario, ("fabric",)):
         fabric = build_fabric(scenario)
     with _at(scenario, ("fabric", "degraded")):
-        return degrade(fabric, [Change(**vars(change)) for change in scenario.fabric.degraded])
+        return degrade(fabric, [Change(**vars(change)) for change in scenario.fabric.degraded], scenario.seed)
 
 
-def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
+def _flows(scenario: Scenario, fabric: Fabric) -> tuple[Flows, Int]:
+    """All flows, and the entry that each comes from."""
     faults = traffic_faults(scenario, fabric.hosts)
     if faults:
         raise InputError([scenario.source.sentence(path, text) for path, text in faults])
@@ -120,10 +149,10 @@ def _flows(scenario: Scenario, fabric: Fabric) -> Flows:
         flows = check(merge(parts), fabric.hosts)
     if not flows.count:
         raise InputError(scenario.source.sentence(("traffic",), "there is no flow; a run needs at least one"))
-    return flows
+    return flows, np.repeat(np.arange(len(parts)), [part.count for part in parts])
 
 
-def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
+def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     """Buffers and thresholds per link; a threshold above the other one is refused."""
 
     def given(amount: Amount | str) -> float | None:
@@ -147,7 +176,7 @@ def _queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     return replace(queues, buffer=np.full(fabric.links, np.nan))
 
 
-def _ports(scenario: Scenario, net: Network, dt: float, real: Any) -> Any:
+def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> Any:
     """The queues of the ports, which feel packets where the routing makes these come at random."""
     from fabsim.models.granular import GranularQueue
     from fabsim.models.pfc import PfcQueue
@@ -159,20 +188,21 @@ def _ports(scenario: Scenario, net: Network, dt: float, real: Any) -> Any:
     silent = (fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop)
     low, high = (np.where(silent, NEVER, x) for x in (net.queues.ecn_low, net.queues.ecn_high))
     buffer = np.nan_to_num(net.queues.buffer, nan=NEVER)
-    sizes, at_enqueue = (real(buffer), real(low), real(high)), chosen.ecn_at == "enqueue"
+    sizes = real(buffer), real(low), real(high)
+    marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
     if isinstance(chosen, Pfc):
-        bounds = [real(x) for x in _pauses(chosen, net, scenario.packet.mtu, dt)]
-        return PfcQueue(*sizes, *bounds, at_enqueue=at_enqueue)
+        bounds = [real(x) for x in _pauses(chosen, net, scenario.packet.mtu, float(dt))]
+        return PfcQueue(*sizes, *bounds, **marks)
     if isinstance(chosen, Shared):
         memory = _memory(chosen, net, scenario.packet.mtu)
         alpha = np.full(fabric.links, chosen.alpha)
-        return SharedBuffer(*sizes, real(memory), real(alpha), at_enqueue=at_enqueue)
+        return SharedBuffer(*sizes, real(memory), real(alpha), **marks)
     if isinstance(chosen, TailDrop):
-        return TailDropQueue(*sizes, at_enqueue=at_enqueue)
+        return TailDropQueue(*sizes, **marks)
     wanted = chosen.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
-        return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), at_enqueue=at_enqueue)
-    return TrimQueue(*sizes, at_enqueue=at_enqueue)
+        return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), **marks)
+    return TrimQueue(*sizes, **marks)
 
 
 def _memory(queue: Shared, net: Network, mtu: float) -> Float:
@@ -204,24 +234,6 @@ def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:
     law = GoBackN if chosen.kind == "go_back_n" else SelectiveRepeat
     timeout = TIMEOUT * base.rtt if chosen.timeout == "auto" else float(chosen.timeout)
     return law(real(timeout), real(chosen.backoff), real(chosen.most))
-
-
-def _transport(scenario: Scenario, base: Baseline, real: Any) -> Any:
-    """The transport's law with its parameters in SI units."""
-    from fabsim.models.ideal import Ideal as IdealLaw
-    from fabsim.models.nscc import nscc
-    from fabsim.models.window import Window as WindowLaw
-
-    match scenario.transport:
-        case Window(window=window):
-            return WindowLaw(real(window.bytes(base.nic_bdp)))
-        case Ideal(share=share):
-            return IdealLaw(real(share))
-        case Nscc(target=target) as law:
-            gains = law.model_dump(exclude={"kind", "target"})
-            changes = gains if target == "auto" else gains | {"target": float(target)}
-            payload = scenario.packet.mtu - scenario.packet.header
-            return nscc(base.rtt, base.nic, payload, scenario.precision, **changes)
 
 
 @contextmanager

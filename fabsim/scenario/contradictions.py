@@ -10,13 +10,14 @@ from fabsim.scenario.fabric_keys import HtsimTopology
 from fabsim.scenario.schema import Sections, Valiant
 from fabsim.scenario.source import KeyPath
 from fabsim.scenario.traffic_keys import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
-from fabsim.scenario.transport_keys import Window
+from fabsim.scenario.transport_keys import Mixed, Window
 from fabsim.units import Amount, shown
 
 
 def contradictions(scenario: Sections) -> list[Fault]:
     """Paths and sentences of everything that contradicts something else."""
-    faults = [*_packet(scenario), *_fabric(scenario), *_routing(scenario), *_queue(scenario), *_packets(scenario)]
+    rules = (_packet, _fabric, _routing, _queue, _transport, _packets)
+    faults = [fault for rule in rules for fault in rule(scenario)]
     hosts = host_count(scenario)
     if hosts is not None and not faults:
         faults += traffic_faults(scenario, hosts)
@@ -57,7 +58,7 @@ def _fabric(scenario: Sections) -> Iterator[Fault]:
     yield from fabric_faults(scenario)
     if not isinstance(scenario.fabric, HtsimTopology):
         for number, change in enumerate(scenario.fabric.degraded):
-            if not change.model_dump(exclude={"link"}, exclude_none=True):
+            if not change.model_dump(exclude={"link", "count"}, exclude_none=True):
                 text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency, buffer or loss"
                 yield ("fabric", "degraded", number), text
 
@@ -86,9 +87,16 @@ def _queue(scenario: Sections) -> Iterator[Fault]:
         yield ("queue", "ecn_low"), f"above ecn_high ({high}), given {low}; give at most {high}"
     if isinstance(buffer, Amount) and buffer.value == 0:
         yield ("queue", "buffer"), "a port without a buffer passes nothing, given 0; write it like 1 BDP"
+
+
+def _transport(scenario: Sections) -> Iterator[Fault]:
+    """A window, and a law for each entry of the traffic."""
     transport = scenario.transport
     if isinstance(transport, Window) and transport.window.value == 0:
         yield ("transport", "window"), "a window of 0 never sends, given 0; write it like 1.5 BDP"
+    if isinstance(transport, Mixed) and len(transport.laws) != len(scenario.traffic):
+        text = f"`traffic` has {len(scenario.traffic)} entries, given {len(transport.laws)} laws; give one for each"
+        yield ("transport", "laws"), text
 
 
 def _above(one: Amount, other: Amount) -> bool:

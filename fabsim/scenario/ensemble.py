@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tqdm import tqdm
 
+from fabsim.errors import Stopped
 from fabsim.results import Ensemble
-from fabsim.scenario.batch import figures, networks
+from fabsim.scenario.batch import Compiler, run_all
 from fabsim.store import Variable
+from fabsim.study.catalogue import METRICS, metric
 
 if TYPE_CHECKING:
     from fabsim.scenario.compile import Network
@@ -24,20 +27,26 @@ def ensemble(scenario: Scenario, *, progress: bool = True) -> Ensemble:
         InputError: a seed for which the scenario contradicts itself, or too little memory.
         Stopped: no seed came to its end.
     """
-    from fabsim.study.sweep import METRICS
-
     seeds = [scenario.seed + number for number in range(scenario.seeds)]
-    members = [scenario.change({"seed": seed}) for seed in seeds]
-    nets = networks(members, progress=progress)
-    different = len(seeds)
-    if all(_same(nets[0], net) for net in nets[1:]):
-        warnings.warn(f"{scenario.name}: nothing in it is drawn, so all {len(seeds)} seeds are one run", stacklevel=3)
-        different = 1
-    found = figures(members[:different], nets[:different], progress=progress)
-    every = {name: np.resize(values, len(seeds)) for name, values in found.items()}
-    return Ensemble(
-        np.array(seeds), {name: Variable(("seed",), every[name], *about) for name, about in METRICS.items()}
-    )
+    compiler = Compiler()
+    with tqdm(total=len(seeds), unit="scenario", disable=None if progress else True, leave=False) as bar:
+        members = [compiler.compile(scenario.change({"seed": seed})) for seed in seeds]
+        by_chance = getattr(scenario.transport, "chance", 0.0) > 0
+        if not by_chance and all(_same(members[0].shared.net, member.shared.net) for member in members[1:]):
+            text = f"{scenario.name}: nothing in it is drawn, so all {len(seeds)} seeds are one run"
+            warnings.warn(text, stacklevel=3)
+            members = members[:1]
+        found = run_all(members, METRICS, bar=bar)
+    if all(found.reasons):
+        raise Stopped(f"no seed came to its end: {found.reasons[0]}")
+    figures = {}
+    for name in METRICS:
+        about, values = metric(name), np.resize(found.figures[name], len(seeds))
+        assert about is not None
+        figures[name] = Variable(("seed",), values, about.unit, about.meaning)
+    failed = np.resize([text != "" for text in found.reasons], len(seeds)).astype(np.int8)
+    figures["failed"] = Variable(("seed",), failed, "", "1 where the run failed (figures are NaN), else 0")
+    return Ensemble(np.array(seeds), figures)
 
 
 def _same(one: Network, other: Network) -> bool:

@@ -36,6 +36,12 @@ class Degraded(Section):
         absent="as it was: none",
         smooth="smooth",
     )
+    count: Count | None = like(
+        "4",
+        None,
+        means="so many of the cables that fit, drawn by the scenario's seed, both ways",
+        absent="all that fit",
+    )
 
 
 class FabricSection(Section):

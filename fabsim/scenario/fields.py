@@ -224,6 +224,12 @@ DoneOrSpan = Annotated[
     PlainSerializer(_seconds, return_type=str),
     _quantity("a time, or done", _TIME_UNIT, _POSITIVE, "done"),
 ]
+AutoRate = Annotated[
+    float | Literal["auto"],
+    or_word(_reader(units.RATE, zero=False), "auto"),
+    PlainSerializer(lambda value: value if isinstance(value, str) else f"{value!r} B/s", return_type=str),
+    _quantity("a rate, or auto", _RATE_UNIT, _POSITIVE, "auto"),
+]
 AutoData = Annotated[
     Amount | Literal["auto"],
     or_word(_amount, "auto"),

@@ -96,13 +96,14 @@ def find(wanted: str) -> list[Key]:
 def all_kinds() -> dict[str, tuple[Path, type[Section]]]:
     """The kinds of all sections that have several, as "section.kind" and as the bare word where it is the only one."""
     found: dict[str, tuple[Path, type[Section]]] = {}
-    bare: dict[str, int] = {}
+    bare: dict[str, set[type[Section]]] = {}
     for key in all_keys():
         for kind, section in key.inside.items():
             if kind:
                 found[f"{key.dotted}.{kind}"] = ((*key.path, kind), section)
-                bare[kind] = bare.get(kind, 0) + 1
-    return found | {path[-1]: (path, section) for path, section in found.values() if bare[path[-1]] == 1}
+                bare.setdefault(kind, set()).add(section)
+    outer = reversed(found.values())  # a section that stands in several places is known by the first
+    return found | {path[-1]: (path, section) for path, section in outer if len(bare[path[-1]]) == 1}
 
 
 def first_sentence(section: type[Section]) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fabsim.errors import InputError
 from fabsim.routing.paths import find_ends
 from fabsim.topology import Fabric
+from fabsim.typing import Int
 from fabsim.units import show_size
 from fabsim.workload import Flows
+
+if TYPE_CHECKING:
+    from fabsim.scenario.batch import Member
 
 VALUES = 45
 """Numbers that are live at once for each hop of each path of each flow: its link, what waits and moves there in two
@@ -23,6 +30,13 @@ def needed(fabric: Fabric, flows: Flows, single_path: bool, width: int) -> float
     lanes = 1 if single_path else ends.lanes
     hops = int(ends.tables.distance[ends.place].max(initial=0)) + 1
     return float(flows.count) * lanes * hops * VALUES * width
+
+
+def needed_by(member: Member) -> float:
+    """Bytes that a compiled scenario needs while it runs in a batch."""
+    width = 8 if member.scenario.precision == "float64" else 4
+    hops, flows, lanes = member.shared.problem.same.shape
+    return float(flows) * lanes * (hops + 1) * VALUES * width
 
 
 def available() -> float:
@@ -44,6 +58,20 @@ def refuse_too_large(fabric: Fabric, flows: Flows, single_path: bool, width: int
         raise InputError(
             f"{flows.count:,} flows over all their paths need about {show_size(need)} of memory, and {show_size(have)} "
             "is free; routing: {kind: ecmp}, fewer flows or a smaller fabric would do"
+        )
+
+
+def refuse_too_large_for(devices: Sequence[Any], path: Int, width: int) -> None:
+    """Raises InputError where a device's part of all paths [F, K, hops] does not fit into it.
+
+    devices: of JAX; those that compute in this machine's memory (CPUs) have none of their own to fill.
+    """
+    need = float(path.size) * VALUES * width
+    have = min(float((device.memory_stats() or {}).get("bytes_limit", math.inf)) for device in devices)
+    if need / len(devices) > have:
+        raise InputError(
+            f"devices: each of {len(devices)} needs about {show_size(need / len(devices))} of memory, and has "
+            f"{show_size(have)}; {math.ceil(need / have)} devices would do"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,10 +66,13 @@ class PriceList(Section):
 
 def load_prices(file: Path | None = None) -> Prices:
     """A price list, or the one that is built in. Raises InputError, a sentence a fault, with its place."""
-    if file is None:
-        text = (files("fabsim.scenario") / "prices.yaml").read_text(encoding="utf-8")
-        return _prices(read_text(text, "prices.yaml", Path()))
-    return _prices(read_file(file))
+    return _built_in() if file is None else _prices(read_file(file))
+
+
+@cache
+def _built_in() -> Prices:
+    text = (files("fabsim.scenario") / "prices.yaml").read_text(encoding="utf-8")
+    return _prices(read_text(text, "prices.yaml", Path()))
 
 
 def _prices(source: Source) -> Prices:

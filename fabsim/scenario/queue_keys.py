@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.window_keys import Share
 from fabsim.units import Amount
 
 
@@ -27,6 +28,13 @@ class Marking(Section):
         means="queue from which on all packets are marked",
         source="UEC specification 1.0",
         absent="0.8 of the buffer",
+        smooth=ALMOST,
+    )
+    ecn_max: Share = like(
+        "0.01",
+        1.0,
+        means="share of packets marked just below ecn_high; above it all are",
+        source="UEC specification 1.0: a ramp up to all; DCQCN wants 0.01 (Zhu et al., SIGCOMM 2015)",
         smooth=ALMOST,
     )
     ecn_at: Literal["dequeue", "enqueue"] = like(

@@ -7,19 +7,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fabsim.collect import Watch, collect
+from fabsim.errors import InputError
 from fabsim.results import Result
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.ensemble import ensemble
+from fabsim.scenario.memory import refuse_too_large_for
+from fabsim.scenario.transport_keys import Mixed
 from fabsim.scenario.validity import OutsideWarning, outside
+from fabsim.scenario.window_keys import Rccc
 from fabsim.scenario.zero_load import zero_load
 
 if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
     from fabsim.engine.problem import Problem
     from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
 
 
-def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32) -> Result:
+def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices: int = 1) -> Result:
     """Run one scenario to its end (`until`). Its cases, if any, are left aside: run each of `scenario.variants`.
 
     With `seeds` the result is that of the first seed, and its `ensemble` has the figures of all. Warns
@@ -28,17 +34,43 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32) -> Resu
     Args:
         progress: show a bar on stderr, where that is a terminal.
         watch: links whose series are kept: how many of the busiest, "all", or names.
+        devices: over so many the flows are spread (the first ones of the kind in use).
 
     Raises:
-        InputError: what contradicts itself, or does not fit the fabric.
+        InputError: what contradicts itself, does not fit the fabric, or cannot be spread.
         Stopped: the run could not go on or did not end.
     """
     net = scenario.network()
     for text in outside(scenario, net):
         warnings.warn(f"{scenario.name}: {text}", OutsideWarning, stacklevel=2)
+    if devices > 1:
+        return spread_out(scenario, net, devices, progress=progress, watch=watch)
     problem, model = assemble(scenario, net)
     result = advance(scenario, net, problem, model, progress=progress, watch=watch)
     return replace(result, ensemble=ensemble(scenario, progress=progress)) if scenario.seeds > 1 else result
+
+
+def spread_out(scenario: Scenario, net: Network, count: int, **options: Any) -> Result:
+    """Run with the flows spread over `count` devices."""
+    import jax
+
+    from fabsim.engine.spread import in_host_memory, over
+
+    if scenario.seeds > 1:
+        text = f"{scenario.seeds} given, which run at once on one device; 1 seed, or 1 device, would do"
+        raise InputError(scenario.source.sentence(("seeds",), text))
+    if isinstance(scenario.transport, Rccc | Mixed):
+        text = f"{scenario.transport.kind} looks at the flows of other senders, which may be on other devices"
+        raise InputError(scenario.source.sentence(("transport",), f"{text}; another transport, or 1 device, would do"))
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    there = jax.devices(chosen.platform if isinstance(chosen, jax.Device) else chosen)
+    if len(there) < count:
+        kind = there[0].platform
+        raise InputError(f"devices: {count} given, and JAX finds {len(there)} {kind} here; {len(there)} would do")
+    refuse_too_large_for(there[:count], net.routes.path, 8 if scenario.precision == "float64" else 4)
+    with in_host_memory():
+        problem, model = assemble(scenario, net)
+    return advance(scenario, net, problem, model, mesh=over(there[:count]), **options)
 
 
 def advance(
@@ -50,13 +82,14 @@ def advance(
     name: str | None = None,
     progress: bool = True,
     watch: Watch = 32,
+    mesh: Mesh | None = None,
 ) -> Result:
     """Run a problem with a model that need not be the scenario's own (a tuned one); `name` it, if it is not."""
     from fabsim.engine.run import run as advance_engine
 
     every = max(1, round(scenario.every / float(problem.dt)))
     until = None if scenario.until == "done" else float(scenario.until)
-    done = advance_engine(problem, model, until=until, every=every, progress=progress)
+    done = advance_engine(problem, model, until=until, every=every, progress=progress, mesh=mesh)
     return collect(
         done,
         net.fabric,

@@ -158,11 +158,20 @@ def _case_faults(source: Source) -> list[str]:
 def _sweep_faults(source: Source) -> list[str]:
     """What is wrong with the values of a sweep, each tried alone."""
     single = _single(source)
+    section = source.data.get("sweep") or {}
     lines: list[str] = []
-    for key, values in (source.data.get("sweep") or {}).get("grid", {}).items():
-        for number, value in enumerate(values):
-            place = source.place(("sweep", "grid", key, number)) + ": sweep.grid"
-            lines += _faults(single, {key: value}, {key: place})
+    for where in ("grid", "zip"):
+        for key, values in (section.get(where) or {}).items():
+            for label, value in values.items() if isinstance(values, dict) else enumerate(values):
+                place = source.place(("sweep", where, key, label)) + f": sweep.{where}"
+                lines += _faults(single, {key: value}, {key: place})
+    for key, span in ((section.get("sample") or {}).get("ranges") or {}).items():
+        for bound in ("low", "high"):
+            place = source.place(("sweep", "sample", "ranges", key, bound)) + ": sweep.sample.ranges"
+            faults = _faults(single, {key: span[bound]}, {key: place})
+            lines += faults
+            if faults:  # the other bound says the same
+                break
     return lines
 
 

@@ -28,6 +28,7 @@ from fabsim.scenario.fields import (
 )
 from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.queue_keys import Queue, Recovery, SelectiveRepeat, Trim
+from fabsim.scenario.sweep_keys import Sweep
 from fabsim.scenario.traffic_keys import Traffic
 from fabsim.scenario.transport_keys import Transport, Window
 from fabsim.workload.packet import Packet
@@ -44,10 +45,17 @@ class PacketSection(Section):
         "64 B", 64.0, means="bytes of a trimmed packet and of an acknowledgement", source="uet-htsim", smooth=ALMOST
     )
 
+    acks: bool = like(
+        "false",
+        True,
+        means="acknowledgements, one for each packet, take their part of the links on the way back",
+        source="uet-htsim: under congestion each packet has its own",
+    )
+
     @property
     def sizes(self) -> Packet:
         """The same, as the rooms below take it."""
-        return Packet(self.mtu, self.header, self.trim)
+        return Packet(self.mtu, self.header, self.trim, self.acks)
 
 
 class Ecmp(Section):
@@ -146,15 +154,6 @@ Fabric = Annotated[
 Routing = Annotated[
     Ecmp | AllPaths | Drawn | SwitchSpray | Valiant | Explicit | GivenSplit, Field(discriminator="kind")
 ]
-
-
-class Sweep(Section):
-    """Values to try: every combination of `grid`, each with `seeds` seeds."""
-
-    grid: Annotated[dict[str, Annotated[Many[Any], Field(min_length=1)]], Field(min_length=1)] = like(
-        "{transport.window: [1 BDP, 2 BDP]}", means="values to try, by key; every combination is run"
-    )
-    seeds: Count | None = like("4", None, means="seeds of each combination", absent="the scenario's `seeds`")
 
 
 class Tune(Section):

@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Section, like
+from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Many, Section, like
+from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
+from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
 from fabsim.units import Amount
 
 
@@ -36,10 +38,6 @@ class Ideal(Section):
     share: Annotated[float, Field(gt=0.0, le=1.0)] = like(
         "1", 1.0, means="the part of its fair rate that a flow uses", source="ours: all of it", smooth=ALMOST
     )
-
-
-Gain = Annotated[float, Field(ge=0.0)]
-Share = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 class Nscc(Section):
@@ -117,6 +115,34 @@ class Nscc(Section):
         source="uet-htsim",
         smooth="jumps",
     )
+    chance: Annotated[float, Field(ge=0.0, le=1.0)] = like(
+        "0",
+        1.0,
+        means="how much of the chance of whole packets, by the scenario's seed, is added to the mean that a fluid has",
+        source="ours: all of it, a binomial's variance; with 0 equal flows stay equal",
+        smooth="jumps",
+    )
 
 
-Transport = Annotated[Window | Ideal | Nscc, Field(discriminator="kind")]
+Law = Annotated[
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc,
+    Field(discriminator="kind"),
+]
+
+
+class Mixed(Section):
+    """Several laws in one run, one for each entry of `traffic`."""
+
+    origin = "ours: each law sees its own flows, and they meet in the queues"
+    law = "fabsim.models.mixed:Mixed"
+
+    kind: Literal["mixed"]
+    laws: Annotated[Many[Law], Field(min_length=1)] = like(
+        "[{kind: dcqcn}, {kind: swift}]", means="the law of each entry of `traffic`, in their order"
+    )
+
+
+Transport = Annotated[
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc | Mixed,
+    Field(discriminator="kind"),
+]

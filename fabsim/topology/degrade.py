@@ -10,7 +10,8 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.topology.graph import Fabric
-from fabsim.topology.names import find_links
+from fabsim.topology.names import find_links, lane_numbers
+from fabsim.typing import Int
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Change:
         latency: seconds of the link, switching latency of its tail included.
         buffer: bytes of the output queue.
         loss: share of all bytes that is lost, 0 to 1.
+        count: only so many of the cables that fit, drawn at random; a cable is changed both ways.
     """
 
     link: str
@@ -32,10 +34,11 @@ class Change:
     latency: float | None = None
     buffer: float | None = None
     loss: float | None = None
+    count: int | None = None
 
 
-def degrade(fabric: Fabric, changes: Sequence[Change]) -> Fabric:
-    """The fabric with the changes applied in order; of two changes of one link the later wins.
+def degrade(fabric: Fabric, changes: Sequence[Change], seed: int = 0) -> Fabric:
+    """The fabric with the changes applied in order; of two changes of one link the later wins. `seed` feeds the draws.
 
     Speed scales the rate. It leaves `buffer` alone: a buffer given in bytes is that many bytes at any speed; one that
     is derived (NaN) follows the speed where it is derived.
@@ -46,10 +49,12 @@ def degrade(fabric: Fabric, changes: Sequence[Change]) -> Fabric:
     alive = fabric.speed > 0
     line_rate = np.where(alive, fabric.capacity / np.where(alive, fabric.speed, 1.0), np.nan)
     wrong: list[str] = []
-    for change in changes:
+    for number, change in enumerate(changes):
         wrong += _out_of_range(change)
         try:
             links = find_links(fabric, change.link)
+            if change.count is not None:
+                links = _draw(fabric, change, links, np.random.default_rng([seed, number]))
         except InputError as error:
             wrong += error.sentences
             continue
@@ -69,6 +74,19 @@ def degrade(fabric: Fabric, changes: Sequence[Change]) -> Fabric:
     capacity = np.where(speed > 0, line_rate * speed, 0.0)
     lossy = loss if loss.any() else None
     return replace(fabric, capacity=capacity, speed=speed, latency=latency, buffer=buffer, loss=lossy)
+
+
+def _draw(fabric: Fabric, change: Change, links: Int, random: np.random.Generator) -> Int:
+    """Both ways of some of the cables that these links belong to. Raises InputError for more than there are."""
+    lane, _ = lane_numbers(fabric)
+    ends = np.sort(np.stack([fabric.src, fabric.dst]), axis=0)
+    _, cable = np.unique(np.stack([*ends, lane]), axis=1, return_inverse=True)
+    fitting = np.unique(cable.reshape(-1)[links])
+    assert change.count is not None
+    if change.count > len(fitting):
+        raise InputError(f'"{change.link}" fits {len(fitting)} cables, given a count of {change.count}; give fewer')
+    chosen = random.choice(fitting, change.count, replace=False)
+    return np.flatnonzero(np.isin(cable.reshape(-1), chosen))
 
 
 def _out_of_range(change: Change) -> list[str]:

@@ -19,7 +19,7 @@ from fabsim.validation.options import Options
 from fabsim.workload import Flows
 
 SEEDS = (1, 2, 3, 4, 5)
-"""Seeds of drawn sprays, fixed in advance; figures are medians over them."""
+"""Seeds of drawn sprays and of a law's chance, fixed in advance; figures are medians over them."""
 
 HASHED, AT_SWITCHES = ("ecmp", "oblivious"), ("ecmp_rr", "ecmp_ar")
 """Balancers that choose paths by a hash; those by which each switch spreads packets, in turn or by its queues."""
@@ -50,8 +50,10 @@ class Case:
     @property
     def packet(self) -> Packet:
         """Sizes on the wire."""
-        header = 0.0 if self.options.congestion_control == "roce" else 64.0  # of packets that are all payload
-        return Packet(mtu=self.options.mtu, header=header, trim=self.options.real("trimsize", 64))
+        roce = self.options.congestion_control == "roce"
+        header = 0.0 if roce else 64.0  # of packets that are all payload
+        trim = self.options.real("trimsize", 64)
+        return Packet(self.options.mtu, header, trim, acks=not roce)  # RoCE's queue with the data: see acks
 
     @cached_property
     def fabric(self) -> Fabric:
@@ -107,7 +109,7 @@ class Case:
         if options.unknown:
             return f"option -{options.unknown} is not modelled yet"
         lone = self.matrix.flows.count == 1
-        if control not in ("const", "nscc", "roce"):
+        if control not in ("const", "nscc", "rccc", "roce"):
             return f"transport {control} is not modelled yet"
         links = float(self.fabric.capacity[self.fabric.src < self.fabric.hosts].max()) * 8e-6
         nic = options.real("linkspeed", links)

@@ -6,31 +6,20 @@ import math
 import time
 from dataclasses import dataclass, fields
 
-import jax.numpy as jnp
 import numpy as np
 
 from fabsim.engine.problem import build
 from fabsim.engine.run import run
 from fabsim.errors import Stopped
-from fabsim.models.granular import GranularQueue
-from fabsim.models.model import Links, Model, Split
-from fabsim.models.nscc import Nscc, nscc
-from fabsim.models.pfc import PfcQueue
-from fabsim.models.queue import TrimQueue
-from fabsim.models.recovery import GoBackN, Recovery
-from fabsim.models.window import Window
 from fabsim.results import duration
 from fabsim.routing import Routes
-from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Bool, Float
 from fabsim.validation.acks import knows
-from fabsim.validation.case import AT_SWITCHES, Case
+from fabsim.validation.case import SEEDS, Case
+from fabsim.validation.model import model_of
 
-WINDOW = 1.5
-"""First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
-
-UNBOUND = 1e12
-"""Bytes: a window or a buffer that no flow here fills."""
+QUANTILES = 0.01, 0.5, 0.99
+"""Of the completion times that are compared."""
 
 PATIENCE = 3.0, 1e-3
 """A run is given up after so many times the packets' last completion, and so many seconds."""
@@ -43,7 +32,9 @@ class Row:
     Completion times are from a flow's own start to its last byte at the receiver.
 
     Attributes:
-        kind: "paths" (errors flow by flow) or "drawn" (sorted completions; fluid figures are medians over seeds).
+        kind: "paths" (errors flow by flow) or "drawn" (sorted completions). Fluid figures are medians over
+            seeds, of the drawn sprays and of a law's chance.
+        p1_error, p50_error, p99_error: of these quantiles of the completions, fluid over packet less one.
         err_median, err_p90: of |fluid / packet - 1|.
         null_p90: p90 of the error of predicting the packets' median completion for every flow.
         spread_ratio: fluid over packet of (max - min) / mean.
@@ -61,6 +52,9 @@ class Row:
     fluid_p99_us: float
     packet_max_us: float
     fluid_max_us: float
+    p1_error: float
+    p50_error: float
+    p99_error: float
     err_median: float
     err_p90: float
     null_p90: float
@@ -97,7 +91,7 @@ def compare(case: Case) -> Row:
     began = time.perf_counter()
     kind, choices = case.routes()
     try:
-        runs = [fluid(case, routes) for routes in choices]
+        runs = [fluid(case, routes, seed) for routes, seed in zip(draws(case, choices), SEEDS, strict=False)]
     except Stopped as stopped:
         return undone(case, f"stopped: {stopped}")
     wall = time.perf_counter() - began
@@ -107,6 +101,9 @@ def compare(case: Case) -> Row:
         packets, found = np.sort(packets), [np.sort(took) for took in found]
     error = np.abs(np.median(np.stack(found), 0) / packets - 1)
     null = np.quantile(np.abs(np.median(packets) / packets - 1), 0.9)
+    levels = np.quantile(packets, QUANTILES)
+    fluid_levels = np.median([np.quantile(took, QUANTILES) for took in found], 0)
+    p1, p50, p99 = (fluid_levels / levels - 1).tolist()
     failed = kind == "paths" and len(packets) > 1 and np.quantile(error, 0.9) >= null
     return Row(
         case=case.name,
@@ -114,10 +111,13 @@ def compare(case: Case) -> Row:
         kind=kind,
         packet_mean_us=float(packets.mean()),
         fluid_mean_us=float(np.median([took.mean() for took in found])),
-        packet_p99_us=float(np.quantile(packets, 0.99)),
-        fluid_p99_us=float(np.median([np.quantile(took, 0.99) for took in found])),
+        packet_p99_us=float(levels[-1]),
+        fluid_p99_us=float(fluid_levels[-1]),
         packet_max_us=float(packets.max()),
         fluid_max_us=float(np.median([took.max() for took in found])),
+        p1_error=p1,
+        p50_error=p50,
+        p99_error=p99,
         err_median=float(np.median(error)),
         err_p90=float(np.quantile(error, 0.9)),
         null_p90=float(null),
@@ -127,6 +127,11 @@ def compare(case: Case) -> Row:
         packet_cpu_s=number(case.row.get("user_s", "")),
         note="; ".join(remarks(case, runs, bool(failed))),
     )
+
+
+def draws(case: Case, choices: list[Routes]) -> list[Routes]:
+    """A routing for each seed, where the routing or the law draws; else the one there is."""
+    return choices * len(SEEDS) if len(choices) == 1 and case.options.congestion_control == "nscc" else choices
 
 
 def remarks(case: Case, runs: list[Fluid], failed: bool) -> list[str]:
@@ -157,65 +162,19 @@ def groups(near: Bool) -> tuple[tuple[str, Bool], tuple[str, Bool]]:
     return ("below the receiver's leaf", near), ("remote", ~near)
 
 
-def fluid(case: Case, routes: Routes) -> Fluid:
-    """A run with the packet simulator's own defaults: buffers of 1 BDP, a window of 1.5."""
-    packet, options = case.packet, case.options
-    base = baseline(case.fabric, packet.mtu, packet.header)
-    buffer = options.real("q", 0) * packet.mtu or None
-    queues = default_queues(case.fabric, base.bdp, packet.mtu, buffer=buffer)
-    problem = build(case.fabric, case.flows, routes, packet=packet)
-    model = Model(
-        Links(jnp.asarray(case.fabric.capacity, "float32"), jnp.asarray(case.fabric.latency, "float32")),
-        ports(case, queues),
-        transport(case, base),
-        Split(jnp.asarray(routes.weight, "float32")),
-        recovery(case, base),
-    )
+def fluid(case: Case, routes: Routes, seed: int) -> Fluid:
+    """A run with the packet simulator's own defaults."""
+    problem = build(case.fabric, case.flows, routes, packet=case.packet, seed=seed)
+    model = model_of(case, routes)
     horizon = PATIENCE[0] * float(case.measured.finish.max()) + PATIENCE[1]
     at_sender = case.measured.at_sender
     made = run(problem, model, every=1 if at_sender else 10, horizon=horizon, progress=False)
     done = made.trace
     completion = knows(case, done, made.dt) if at_sender else np.asarray(done.completion, float)
     took = duration(np.asarray(done.start, float), completion)
-    return Fluid(took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / packet.mtu)
-
-
-def ports(case: Case, queues: Queues) -> TrimQueue:
-    """The queues, with thresholds of -ecn; they feel packets where the switches spread these."""
-    mtu, given = case.packet.mtu, case.options.ecn
-    low, high = (queues.ecn_low, queues.ecn_high) if given is None else (x * mtu * case.fabric.speed for x in given)
-    buffer, low, high = (jnp.asarray(x, "float32") for x in (queues.buffer, low, high))
-    if case.options.pauses is not None:
-        fabric = case.fabric
-        xon, xoff = (jnp.full(fabric.links, x * mtu, "float32") for x in case.options.pauses)
-        delay = 2 * (fabric.latency + mtu / fabric.capacity)
-        room = buffer - xoff  # -q is the room of an input; outputs there have no bound
-        return PfcQueue(jnp.full_like(buffer, UNBOUND), low, high, xoff, xon, room, jnp.asarray(delay, "float32"))
-    if case.options.balancer in AT_SWITCHES:
-        return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
-    return TrimQueue(buffer, low, high)
-
-
-def recovery(case: Case, base: Baseline) -> Recovery | None:
-    """Of senders over pauses, which begin again at what was lost."""
-    if case.options.congestion_control != "roce":
-        return None
-    return GoBackN(*(jnp.asarray(x, "float32") for x in (base.rtt, 1.0, 1.0)))
-
-
-def transport(case: Case, base: Baseline) -> Window | Nscc:
-    """The law with the simulator's defaults: a constant window of 1.5 BDP, or NSCC; over pauses no window at all."""
-    packet, options = case.packet, case.options
-    if options.congestion_control == "roce":
-        return Window(jnp.asarray(UNBOUND, "float32"))
-    if options.congestion_control == "const":
-        return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
-    changes = {}
-    if "target_q_delay" in options.values:
-        changes["target"] = options.real("target_q_delay", 0) * 1e-6
-    if "qa_gate" in options.values:
-        changes["gate"] = 0.5 ** options.whole("qa_gate", 3, least=0)
-    return nscc(base.rtt, base.rate, packet.mtu - packet.header, **changes)
+    return Fluid(
+        took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / case.packet.mtu
+    )
 
 
 def spread(completion: Float) -> float:

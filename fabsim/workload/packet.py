@@ -12,11 +12,13 @@ from fabsim.typing import Float, Int
 @dataclass(frozen=True)
 class Packet:
     """Sizes on the wire, in bytes. A full data packet is `mtu` long, `header` of it is not payload, and a trimmed
-    packet or an acknowledgement is `trim` long. Defaults: the UEC reference packet simulator (uet-htsim)."""
+    packet or an acknowledgement is `trim` long. With `acks` the acknowledgement of each packet takes its part of
+    the links on the way back. Defaults: the UEC packet simulator (uet-htsim), with nothing on the way back."""
 
     mtu: float = 4150.0
     header: float = 64.0
     trim: float = 64.0
+    acks: bool = False
 
     def count(self, payload: Float) -> Int:
         """Packets of a message of `payload` bytes."""

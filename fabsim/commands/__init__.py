@@ -1,0 +1,1 @@
+"""The commands of `fabsim`, by what they are about; see fabsim.cli."""

@@ -1,0 +1,115 @@
+"""A folder that fills shard by shard and loses nothing: what a sweep has done so far.
+
+    DIR/plan.json                   what is to be done; written once, by whoever comes first
+    DIR/shards/00012-1f0c....h5     a finished shard; its name ends in the SHA-256 of its bytes
+    DIR/sweep.h5                    all shards as one file, once all are there
+
+A shard is built in memory, written aside, forced to the disk and renamed: it is there whole or not at all, and is never
+touched again. Many processes may fill one folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabsim.errors import InputError
+from fabsim.store import Sheet, decode, encode, publish
+
+DIGITS = 16
+"""Hexadecimal digits of the checksum in a name: 64 bits."""
+
+Plan = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The folder of a sweep, and its plan as JSON data."""
+
+    folder: Path
+    plan: Plan
+
+    @property
+    def whole(self) -> Path:
+        """The file of all shards."""
+        return self.folder / "sweep.h5"
+
+    def done(self) -> dict[int, Path]:
+        """The finished shards by number."""
+        files = sorted(shards(self.folder).glob("[0-9]*-*.h5"))
+        return {int(file.name.split("-")[0]): file for file in reversed(files)}
+
+    def put(self, number: int, sheet: Sheet) -> None:
+        """Add a shard. Raises OSError if the disk is full; then nothing of it is there."""
+        content = encode({"": sheet})
+        publish(shards(self.folder) / f"{number:05d}-{checksum(content)}.h5", content, force=True)
+
+    def sheets(self) -> Iterator[tuple[int, Sheet]]:
+        """The finished shards, in order."""
+        for number, file in sorted(self.done().items()):
+            yield number, decode(file)[""]
+
+    def set_aside_corrupt(self) -> list[Path]:
+        """Finds shards whose bytes are not those that were written, and renames them to *.corrupt: they are to be done
+        again."""
+        found = [file for file in self.done().values() if checksum(file.read_bytes()) != file.stem.split("-")[1]]
+        for file in found:
+            file.rename(file.with_suffix(".corrupt"))
+        return found
+
+    def publish_whole(self, sheet: Sheet) -> None:
+        """Write the file of all shards; several processes may do so at once, with equal content."""
+        publish(self.whole, encode({"": sheet}), force=True)
+
+
+def begin(folder: str | Path, plan: Plan) -> Journal:
+    """A new folder with a plan. Where another process was faster, its plan holds.
+
+    Raises:
+        InputError: the folder above is missing, or the path is no folder.
+        OSError: it cannot be written.
+    """
+    place = Path(folder)
+    if not place.parent.is_dir():
+        raise InputError(f"{folder}: there is no folder {place.parent}; make it first, or name another place")
+    shards(place).mkdir(parents=True, exist_ok=True)
+    with suppress(InputError):  # it is there already
+        publish(place / "plan.json", json.dumps(plan).encode())
+    found = existing(place)
+    assert found is not None
+    return found
+
+
+def existing(folder: str | Path) -> Journal | None:
+    """The journal in a folder; None where there is nothing yet.
+
+    Raises:
+        InputError: the path is a file, or a folder of something else, or its plan cannot be read.
+    """
+    place = Path(folder)
+    if place.is_file():
+        raise InputError(f"{folder}: is a file; a sweep is a folder, so name another place")
+    plan = place / "plan.json"
+    if not plan.is_file():
+        if place.is_dir() and any(file.name != "shards" for file in place.iterdir()):
+            raise InputError(f"{folder}: holds something else than a sweep; name an empty or a new folder")
+        return None
+    try:
+        return Journal(place, json.loads(plan.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise InputError(f"{plan}: cannot be read ({error}); name another folder") from None
+
+
+def shards(folder: Path) -> Path:
+    """Where the shards lie."""
+    return folder / "shards"
+
+
+def checksum(content: bytes) -> str:
+    """The first 64 bits of SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()[:DIGITS]

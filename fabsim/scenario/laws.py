@@ -1,0 +1,64 @@
+"""From a section `transport` to the law that it names, with its parameters in SI units."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fabsim.scenario.transport_keys import Mixed, Nscc
+from fabsim.units import Amount
+from fabsim.workload.packet import Packet
+
+if TYPE_CHECKING:
+    from fabsim.scenario.compile import Network
+    from fabsim.scenario.scenario import Scenario
+
+
+def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) -> Any:
+    """The law, or the laws of the entries of the traffic. real: makes an array in the precision of the scenario."""
+    section, packet = scenario.transport, scenario.packet.sizes
+    if not isinstance(section, Mixed):
+        return _one(section, net, packet, real, slice(None))
+    from fabsim.models.mixed import Mixed as MixedLaw
+
+    begins = (0, *net.ends[:-1])
+    ranges = zip(section.laws, begins, net.ends, strict=True)
+    return MixedLaw(tuple(_one(law, net, packet, real, slice(*flows)) for law, *flows in ranges), net.ends)
+
+
+def _one(section: Any, net: Network, packet: Packet, real: Callable[[Any], Any], flows: slice) -> Any:
+    """The law of some flows. Each of its fields is a key of its section, or follows from the fabric; so does what is
+    `auto`."""
+    module, name = section.law.split(":")
+    law = getattr(import_module(module), name)
+    follow = _follows(net, flows) | (_of_nscc(net, packet) if isinstance(section, Nscc) else {})
+
+    def value(field: str) -> Any:
+        given = getattr(section, field, "auto")
+        if isinstance(given, Amount):
+            return given.bytes(net.baseline.nic_bdp)
+        return follow[field] if given == "auto" else given
+
+    return law(**{field.name: real(value(field.name)) for field in dataclasses.fields(law)})
+
+
+def _follows(net: Network, flows: slice) -> dict[str, Any]:
+    """What follows from the fabric, by the name of the field, in SI units."""
+    base, path, weight = net.baseline, net.routes.path[flows], net.routes.weight[flows]
+    return {
+        "network_rtt": base.rtt,
+        "rate": base.nic,
+        "first": base.nic,
+        "base": 1.25 * base.rtt,
+        "range": 5.0 * base.rtt,
+        "hops": (((path >= 0).sum(-1) - 1) * weight).sum(-1),
+    }
+
+
+def _of_nscc(net: Network, packet: Packet) -> dict[str, float]:
+    """And what only NSCC has."""
+    from fabsim.models.nscc import TARGET
+
+    return {"target": TARGET * net.baseline.rtt, "payload": packet.mtu - packet.header}

@@ -1,0 +1,257 @@
+"""A batch to its end: members side by side on the last axis of every array, blocks of them over devices and time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from tqdm import tqdm
+
+from fabsim.engine.batch import Batch
+from fabsim.engine.problem import Problem
+from fabsim.engine.run import CHUNK
+from fabsim.engine.setup import LATER, prepare
+from fabsim.engine.simulate import begin, chunk, empty_frame, finish
+from fabsim.engine.state import State
+from fabsim.engine.trailing import trailing
+from fabsim.models.model import Model
+from fabsim.typing import Array, Float, Int
+
+AXIS = "scenario"
+"""The axis of the mesh over which members are spread."""
+
+SIDE_BY_SIDE = 64
+"""Members that a device advances at once on a CPU. Measured: 8 and 64 are fast, the sizes between are not (loops of 16
+or 32 are unrolled and then not vectorised), and more leave the cache."""
+
+VECTOR = 8
+"""The same where the paths differ, so that members look up at places of their own. Wider is slower."""
+
+ON_ACCELERATOR = 512
+"""The same on an accelerator, where a step should be as wide as the device."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """Bytes sent, cut and marked on all links, bytes to send again, and the largest queue. [members]; reduced on the
+    device."""
+
+    sent: Any
+    dropped: Any
+    marked: Any
+    again: Any
+    peak: Any
+
+    def add(self, more: Tally) -> Tally:
+        """Sums on the host in float64."""
+        new = {name: np.asarray(value, np.float64) for name, value in vars(more).items()}
+        sums = {name: getattr(self, name) + value for name, value in new.items() if name != "peak"}
+        return Tally(**sums, peak=np.maximum(self.peak, new["peak"]))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How the members ended, in numpy.
+
+    Attributes:
+        completion, start: [members, F] s; inf for what did not happen.
+        flags: [members] bits, see fabsim.engine.flags; a member with any is not to be trusted.
+        tally: sums over the links and the time.
+    """
+
+    completion: Float
+    start: Float
+    flags: Int
+    tally: Tally
+
+    @property
+    def totals(self) -> dict[str, Float]:
+        """Figures of the tally, by the names of fabsim.study.catalogue."""
+        sums = {name: getattr(self.tally, name) for name in ("sent", "dropped", "marked", "again")}
+        return sums | {"queue_peak": self.tally.peak}
+
+    def first(self, members: int) -> Outcome:
+        """The first so many members."""
+        return jax.tree.map(lambda x: x[:members], self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """How members lie on devices: what chooses the compiled program, beside shapes and classes.
+
+    Attributes:
+        differs: see Batch.
+        width: members of a device at a time.
+        mesh: one axis of devices.
+    """
+
+    differs: tuple[Any, Any]
+    width: int
+    mesh: Mesh
+
+    @property
+    def block(self) -> int:
+        """Members at a time on all devices."""
+        return self.width * self.mesh.size
+
+    def spec(self, x: Any, differs: bool) -> PartitionSpec:
+        """The last axis over the devices where it is that of the members."""
+        return PartitionSpec(*(None,) * (np.ndim(x) - 1), AXIS) if differs else PartitionSpec()
+
+    def put(self, x: Any, differs: bool) -> Array:
+        """A leaf, on its devices."""
+        return jax.device_put(x, NamedSharding(self.mesh, self.spec(x, differs)))
+
+    def place(self, whole: Any, shared: Any, members: Int) -> Any:
+        """Some members of a batch on the devices; a block that is not full repeats the last of them."""
+        chosen = np.pad(members, (0, self.block - len(members)), mode="edge")
+        return jax.tree.map(
+            lambda x, differs, there: self.put(x[..., chosen], True) if differs else there, whole, self.differs, shared
+        )
+
+    def program(self, function: Callable[..., Any], *args: Any, like: Any) -> Any:
+        """Call the function for all members; it takes problem, model and maybe their state.
+
+        like: what it gives for one member, or anything of equal structure and ranks.
+        """
+        differs = (*self.differs, *map(own, args[2:]))
+        local = trailing(function, self.width, differs, own(like))
+        spec = jax.tree.map(self.spec, args, differs)
+        out = jax.tree.map(
+            lambda x, own: PartitionSpec(*(None,) * np.ndim(x), AXIS) if own else PartitionSpec(), like, own(like)
+        )
+        # The check would refuse a loop that starts from constants, as all of these do.
+        return jax.shard_map(local, mesh=self.mesh, in_specs=spec, out_specs=out, check_vma=False)(*args)
+
+
+def own(tree: Any) -> Any:
+    """What members have of their own: all but the counter of steps in a state."""
+    return jax.tree.map(
+        lambda x: dataclasses.replace(jax.tree.map(lambda _: True, x), step=False) if isinstance(x, State) else True,
+        tree,
+        is_leaf=lambda x: isinstance(x, State),
+    )
+
+
+def over(devices: int | Mesh | None) -> Mesh:
+    """One axis of devices: so many of the local ones, those of a mesh, or (None) all that this process has.
+
+    A CPU is one device, unless JAX is told otherwise before its first use (`jax_num_cpu_devices`).
+    """
+    chosen = devices.devices.reshape(-1) if isinstance(devices, Mesh) else jax.local_devices()[:devices]
+    if isinstance(devices, int) and len(chosen) < devices:
+        raise ValueError(f"{devices} devices: there are {len(chosen)} here")
+    return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Auto,), devices=list(chosen))
+
+
+def spread_out(batch: Batch, mesh: Mesh, like: int | None = None) -> Spread:
+    """As few blocks as there can be for so many members, and those equally wide."""
+    on_cpu = SIDE_BY_SIDE if batch.same_paths else VECTOR
+    most = on_cpu if mesh.devices.flat[0].platform == "cpu" else ON_ACCELERATOR
+    each = -(-(like or batch.members) // mesh.size)
+    width = -(-each // -(-each // most))
+    return Spread(batch.differs, each if each < VECTOR else -(-width // VECTOR) * VECTOR, mesh)
+
+
+def run_batch(
+    batch: Batch,
+    *,
+    until: float | None = None,
+    every: int = 10,
+    horizon: float = 1.0,
+    devices: int | Mesh | None = None,
+    like: int | None = None,
+    bar: tqdm[Any] | None = None,
+) -> Outcome:
+    """Run all members, a block of them at a time: until each is complete or has a flag, or for `until` seconds.
+
+    Memory on the devices is that of one block, however many members there are. A member's figures do not depend on
+    which others there are.
+
+    Args:
+        until, every, horizon: as in fabsim.engine.run.run; a member that is unfinished at the horizon has completions
+            that are infinite.
+        devices: see `over`.
+        like: the program is that of a batch of so many members; of this one, if not given.
+        bar: counts members that are done.
+    """
+    spread = spread_out(batch, over(devices), like)
+    whole = (batch.problem, batch.model)
+    shared = jax.tree.map(lambda x, differs: None if differs else spread.put(x, False), whole, spread.differs)
+    parts = []
+    for members in blocks(batch.members, spread.block):
+        problem, model = spread.place(whole, shared, members)
+        part = run_block(problem, model, spread, until=until, every=every, horizon=horizon)
+        parts.append(part.first(len(members)))
+        if bar is not None:
+            bar.update(len(members))
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def blocks(members: int, block: int) -> Iterator[Int]:
+    """The members of each block; the last may be shorter."""
+    for first in range(0, members, block):
+        yield np.arange(first, min(first + block, members))
+
+
+def run_block(
+    problem: Problem, model: Model[Any], spread: Spread, *, until: float | None, every: int, horizon: float
+) -> Outcome:
+    """Side by side until the last one is done."""
+    dt = float(np.max(np.asarray(problem.dt)))
+    count = max(CHUNK // every, 1)
+    last = int(np.ceil((horizon if until is None else until) / dt / every * (1 - 1e-6)))  # dt is a rounded number
+    last = last if until is not None else -(-last // count) * count
+    state = begin_all(problem, model, spread)
+    tally = Tally(*(np.zeros(spread.block) for _ in range(5)))
+    done = 0
+    while done < last:
+        now = min(count, last - done)
+        state, more, complete = advance_all(problem, model, state, spread, now, every)
+        tally, done = tally.add(more), done + now
+        if ((np.asarray(complete) & (until is None)) | (np.asarray(state.flags) != 0)).all():
+            break
+    completion, start, bits = (np.asarray(x) for x in finish_all(problem, model, state, spread))
+    return Outcome(completion.T, start.T, bits, tally)
+
+
+@partial(jax.jit, static_argnums=2)
+def begin_all(problem: Problem, model: Model[Any], spread: Spread) -> State:
+    """The state of every member at time zero."""
+    one = jax.tree.map(lambda x, own: x[..., 0] if own else x, (problem, model), spread.differs)
+    return spread.program(begin, problem, model, like=jax.eval_shape(begin, *one))
+
+
+@partial(jax.jit, static_argnums=(3, 4, 5), donate_argnums=2)
+def advance_all(
+    problem: Problem, model: Model[Any], state: State, spread: Spread, count: int, every: int
+) -> tuple[State, Tally, Array]:
+    """`count` frames of every member: its state, what it did, and whether it is complete."""
+
+    def one(problem: Problem, model: Model[Any], state: State) -> tuple[State, Tally, Array]:
+        state, seen = chunk(problem, model, state, count=count, every=every, checkpoint=False)
+        sums = (x.sum() * problem.unit for x in (seen.sent, seen.dropped, seen.marked, seen.again))
+        complete = (state.flow.completion < LATER).all()
+        return state, Tally(*sums, peak=seen.peak.max() * problem.unit), complete
+
+    single = jax.tree.map(lambda x, own: x[..., 0] if own else x, state, own(state))
+    return spread.program(one, problem, model, state, like=(single, Tally(0, 0, 0, 0, 0), 0))
+
+
+@partial(jax.jit, static_argnums=3)
+def finish_all(problem: Problem, model: Model[Any], state: State, spread: Spread) -> tuple[Array, Array, Array]:
+    """Completions and starts [F, members] in seconds, and flags [members]."""
+
+    def one(problem: Problem, model: Model[Any], state: State) -> tuple[Array, Array, Array]:
+        trace = finish(problem, model, state, empty_frame(prepare(problem, model)))
+        return trace.completion, trace.start, trace.flags
+
+    flows = np.zeros(1)
+    return spread.program(one, problem, model, state, like=(flows, flows, 0))

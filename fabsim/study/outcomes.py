@@ -1,0 +1,132 @@
+"""Many problems at once: one program for each shape, in parts that fit into memory, with figures and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from fabsim.engine import flags
+from fabsim.engine.batch import Widths, batch, shape_of
+from fabsim.engine.problem import Problem
+from fabsim.models.model import Model
+from fabsim.study.advance import Outcome, run_batch
+from fabsim.study.metrics import Facts, reduce, stacked
+from fabsim.typing import Float
+
+UNFINISHED = "flows are unfinished at the horizon"
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What is kept of some runs.
+
+    Attributes:
+        figures: [members] each, by name; NaN where the run failed.
+        reasons: why it failed; "" where it did not.
+        traces: [members, F] or [members, L] each, by name.
+    """
+
+    figures: dict[str, Float]
+    reasons: list[str]
+    traces: dict[str, Float]
+
+
+@dataclass(frozen=True)
+class How:
+    """How far and how finely runs go; as in fabsim.engine.run.run.
+
+    Attributes:
+        until: s to simulate; None: until all flows are complete.
+        every: steps of a frame.
+        horizon: s after which a run until done is given up.
+        widths: of padded tables; None: as the members need.
+        differs: leaves that members have of their own in any case; see fabsim.engine.batch.batch.
+        size: members of a batch; None: as many as there are.
+        devices: to spread over; None: what suits the machine.
+    """
+
+    until: float | None = None
+    every: int = 10
+    horizon: float = 1.0
+    widths: Widths | None = None
+    differs: Collection[int] = ()
+    size: int | None = None
+    devices: int | None = None
+
+
+def outcomes(
+    problems: Sequence[Problem],
+    models: Sequence[Model[Any]],
+    told: Sequence[Facts],
+    names: Sequence[str],
+    how: How,
+    *,
+    traces: Sequence[str] = (),
+    bar: tqdm[Any] | None = None,
+) -> Outcomes:
+    """Run all. A run that goes wrong (not a number, unfinished at the horizon) is told apart and touches no other."""
+    figures = {name: np.full(len(problems), np.nan) for name in names}
+    reasons = [""] * len(problems)
+    kept: dict[str, list[Any]] = {name: [None] * len(problems) for name in traces}
+    for members in by_shape(problems, models):
+        for part, outcome in in_parts(problems, models, members, how, bar):
+            found, failed = reduce(
+                outcome.completion, outcome.start, outcome.flags, outcome.totals, stacked([told[i] for i in part]),
+                tuple(names), how.until is None,
+            )  # fmt: skip
+            for name, values in jax.device_get(found).items():
+                figures[name][part] = values
+            for name in traces:
+                for member, row in zip(part, getattr(outcome, name), strict=True):
+                    kept[name][member] = row
+            for row in np.flatnonzero(np.asarray(failed)):
+                reasons[part[row]] = reason(int(outcome.flags[row]), np.asarray(outcome.completion[row]))
+    return Outcomes(figures, reasons, {name: np.stack(rows) for name, rows in kept.items()})
+
+
+def by_shape(problems: Sequence[Problem], models: Sequence[Model[Any]]) -> list[list[int]]:
+    """The members that may share a program."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, (problem, model) in enumerate(zip(problems, models, strict=True)):
+        groups.setdefault(shape_of(problem, model), []).append(number)
+    return list(groups.values())
+
+
+def in_parts(
+    problems: Sequence[Problem], models: Sequence[Model[Any]], members: list[int], how: How, bar: tqdm[Any] | None
+) -> Iterator[tuple[list[int], Outcome]]:
+    """Batches of a fixed size; each half as large as the one before where the device is out of memory."""
+    size = how.size or len(members)
+    begin = 0
+    while begin < len(members):
+        part = members[begin : begin + size]
+        try:
+            one = batch([problems[i] for i in part], [models[i] for i in part], how.widths, how.differs)
+            outcome = run_batch(
+                one, until=how.until, every=how.every, horizon=how.horizon, devices=how.devices, like=size, bar=bar
+            )
+        except (MemoryError, RuntimeError) as error:
+            if size == 1 or not out_of_memory(error):
+                raise
+            size = -(-size // 2)
+            continue
+        yield part, outcome
+        begin += len(part)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether host or device had no more."""
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def reason(bits: int, completion: Float) -> str:
+    """Why a run failed, in words."""
+    if bits:
+        return "; ".join(flags.sentences(bits))
+    left = int((~np.isfinite(completion)).sum())
+    return f"{left} of {len(completion)} {UNFINISHED}"

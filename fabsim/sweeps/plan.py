@@ -1,0 +1,94 @@
+"""The plan of a sweep: which programs it needs, and which points each of its shards holds. Made once, kept in the
+journal, and the same for every process that works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm import tqdm
+
+from fabsim.engine.batch import shape_of
+from fabsim.errors import InputError
+from fabsim.scenario.batch import Compiler
+from fabsim.sweeps.design import Design
+from fabsim.sweeps.draft import SHARD, Draft, Program, members_of
+from fabsim.sweeps.structure import structures
+from fabsim.typing import Int
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+ALIKE = 8
+"""Points of a structure from which it has shards of its own: so many run side by side even where networks differ."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Points that are run together and kept in one file; program -1: they cannot be built."""
+
+    program: int
+    points: Int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Programs, shards, and why some points (by number) cannot be built."""
+
+    programs: tuple[Program, ...]
+    shards: tuple[Shard, ...]
+    refused: dict[int, str]
+
+    def data(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "programs": [program.data() for program in self.programs],
+            "shards": [[shard.program, shard.points.tolist()] for shard in self.shards],
+            "refused": {str(number): text for number, text in self.refused.items()},
+        }
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Plan:
+        """The reverse of `data`."""
+        programs = tuple(Program.of(entry) for entry in data["programs"])
+        shards = tuple(Shard(program, np.array(points, dtype=np.int64)) for program, points in data["shards"])
+        return cls(programs, shards, {int(number): text for number, text in data["refused"].items()})
+
+
+def plan(scenario: Scenario, design: Design, compiler: Compiler, devices: int, *, progress: bool = True) -> Plan:
+    """Build some scenarios of each structure; gather those of one shape into programs, and cut these into shards.
+
+    A structure with many points has shards of its own, whose scenarios share one network: that is the faster program.
+    A point that cannot be built is kept with its reason and stops nobody. Raises InputError if none can be built.
+    """
+    single = scenario.single()
+    drafts: dict[Any, Draft] = {}
+    refused: dict[int, str] = {}
+    groups = list(structures(design))
+    for points in tqdm(groups, unit="network", desc="plan", disable=None if progress else True, leave=False):
+        members, wrong = members_of(single, design, points, compiler)
+        refused |= wrong
+        if members:
+            alike = len(points) >= ALIKE
+            shape = shape_of(members[0].shared.problem, members[0].model)
+            drafts.setdefault((alike, shape), Draft(alike)).add(points, members)
+    if not drafts:
+        raise InputError(next(iter(refused.values())))
+    wanted = None if scenario.sweep is None else scenario.sweep.batch
+    programs = tuple(draft.program(wanted, devices) for draft in drafts.values())
+    shards = [
+        Shard(number, points)
+        for number, draft in enumerate(drafts.values())
+        for group in draft.groups
+        for points in cut(group, programs[number].size)
+    ]
+    shards += [Shard(-1, points) for points in cut(np.array(sorted(refused), dtype=np.int64), SHARD)]
+    return Plan(programs, tuple(shards), refused)
+
+
+def cut(points: Int, size: int) -> Iterator[Int]:
+    """Pieces of a size, the last one shorter."""
+    for begin in range(0, len(points), max(size, 1)):
+        yield points[begin : begin + size]

@@ -1,0 +1,104 @@
+"""The plan of a sweep in words: programs, batches, memory, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fabsim.engine.batch import Batch, batch
+from fabsim.scenario.batch import Compiler
+from fabsim.scenario.check import ideal_seconds
+from fabsim.scenario.memory import available
+from fabsim.study.advance import run_batch
+from fabsim.study.catalogue import TRACE_AXES
+from fabsim.sweeps.design import Design, design
+from fabsim.sweeps.draft import Program
+from fabsim.sweeps.plan import Plan, plan
+from fabsim.sweeps.table import aligned
+from fabsim.units import show_size, show_time
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+TRIED = 4
+"""Programs of which a few steps are run to see how fast they are; the others are reckoned from them."""
+
+STEPS = 50
+"""Steps of such a trial."""
+
+LONGER = 1.5
+"""Queues, losses and windows make a run so much longer than its busiest link needs; a guess, and said to be one."""
+
+
+def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = True) -> str:
+    """The text of --dry-run. Raises InputError as the sweep itself would."""
+    points, compiler = design(scenario), Compiler()
+    todo = plan(scenario, points, compiler, devices or 1, progress=progress)
+    head = ["program", "points", "batch", "shards", "memory", "time", "what"]
+    rates = _rates(scenario, points, todo, compiler, devices)
+    rows, total = [head], 0.0
+    for number, program in enumerate(todo.programs):
+        seconds = program.points * _work(scenario, points, program, compiler) / rates[min(number, len(rates) - 1)]
+        total += seconds
+        shards = sum(shard.program == number for shard in todo.shards)
+        memory = show_size(program.need * program.size)
+        rows.append(
+            [
+                str(number),
+                f"{program.points:,}",
+                str(program.size),
+                str(shards),
+                memory,
+                show_time(seconds),
+                program.about,
+            ]
+        )
+    shape = " x ".join(f"{axis.size} {axis.name}" for axis in points.axes)
+    lines = [f"{points.count:,} points: {shape}", *aligned(rows)]
+    lines.append(f"about {show_time(total)} in all, after compilation (guessed from a few steps); "
+                 f"{show_size(available())} of memory are free")  # fmt: skip
+    lines += _kept(scenario, points, todo, compiler)
+    lines += (
+        [f"{len(todo.refused)} points cannot be built: {next(iter(todo.refused.values()))}"] if todo.refused else []
+    )
+    return "\n".join(lines)
+
+
+def _work(scenario: Scenario, points: Design, program: Program, compiler: Compiler) -> float:
+    """Subflow-hops times steps of one scenario."""
+    member = compiler.compile(scenario.single().change(points.values(program.example)))
+    least = float(ideal_seconds(member.scenario, member.shared.net).max())
+    until = member.scenario.until
+    seconds = least * LONGER if until == "done" else float(until)
+    return program.hops * seconds / float(member.shared.problem.dt)
+
+
+def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, devices: int | None) -> list[float]:
+    """Subflow-hops per second of the first programs, batched as planned: the second of two trials."""
+    rates = []
+    for number, program in list(enumerate(todo.programs))[:TRIED]:
+        shard = next(shard for shard in todo.shards if shard.program == number)
+        members = [compiler.compile(scenario.single().change(points.values(int(point)))) for point in shard.points]
+        problems = [member.shared.problem for member in members]
+        one = batch(problems, [member.model for member in members], program.widths, program.differs)
+
+        def trial(one: Batch = one, size: int = program.size) -> float:
+            began = time.perf_counter()
+            run_batch(one, until=STEPS * float(one.problem.dt), devices=devices, like=size)
+            return time.perf_counter() - began
+
+        trial()
+        rates.append(program.hops * len(members) * STEPS / trial())
+    return rates
+
+
+def _kept(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler) -> list[str]:
+    """How large the traces are."""
+    if scenario.sweep is None or not scenario.sweep.traces:
+        return []
+    size = 0.0
+    for program in todo.programs:
+        member = compiler.compile(scenario.single().change(points.values(program.example)))
+        lengths = {"flow": member.shared.problem.flows, "link": member.shared.problem.links}
+        size += program.points * sum(4.0 * lengths[TRACE_AXES[name][0]] for name in scenario.sweep.traces)
+    return [f"traces ({', '.join(scenario.sweep.traces)}): {show_size(size)} before compression"]

@@ -1,0 +1,78 @@
+"""A sweep as text: a row for each point, over the seeds the median with its range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabsim.spread import QUANTILES
+from fabsim.swept import NOT_RUN, SEED, axis, dims, figure, headlines, keys
+
+if TYPE_CHECKING:
+    import xarray
+
+ROWS = 60
+"""Most rows of a table; of a longer one, the first and the last."""
+
+
+def as_text(data: xarray.Dataset) -> str:
+    """The table of a sweep, with what failed and why."""
+    lines = aligned(rows(data))
+    if data.sizes.get(SEED, 1) > 1:
+        lines.append(f"median (5 to 95 %) of {data.sizes[SEED]} seeds")
+    return "\n".join(lines + failures(data))
+
+
+def rows(data: xarray.Dataset) -> list[list[str]]:
+    """The headline figures at each point, below their names."""
+    over = SEED if data.sizes.get(SEED, 1) > 1 else None
+    along = [dim for dim in dims(data) if dim != over]
+    axes = [axis(data, key) for dim in along for key in keys(data, dim)]
+    shape = tuple(data.sizes[dim] for dim in dims(data))
+    shown = [figure(data, name) for name in headlines(data)]
+    columns = [one.values.reshape(*shape[: len(along)], -1) for one in shown]  # the seed is the last dimension
+    places = list(np.ndindex(shape[: len(along)]))
+    found = [[one.heading for one in [*axes, *shown]]]
+    for place in places if len(places) <= ROWS else [*places[: ROWS // 2], None, *places[-ROWS // 2 :]]:
+        if place is None:
+            found.append(["..."] * len(found[0]))
+            continue
+        row = [one.labels[one.place[place[along.index(one.dim)]]] for one in axes]
+        found.append(row + [spread(column[place]) for column in columns])
+    return found
+
+
+def spread(values: Any) -> str:
+    """The median; of several values with the 5th and 95th percentile."""
+    ended = values[np.isfinite(values)]
+    if not len(ended):
+        return "-"
+    low, middle, high = np.round(np.quantile(ended, QUANTILES), 2) + 0.0  # no -0.00
+    return f"{middle:.2f}" if np.size(values) == 1 else f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def failures(data: xarray.Dataset, most: int = 3) -> list[str]:
+    """How many points have no figures, and the commonest reasons."""
+    found = reasons(data)
+    if not found:
+        return []
+    total = int(np.prod([data.sizes[dim] for dim in dims(data)], dtype=np.int64))
+    return [
+        f"{sum(found.values()):,} of {total:,} have no figures:",
+        *(f"  {count:,} x {text}" for text, count in list(found.items())[:most]),
+    ]
+
+
+def reasons(data: xarray.Dataset) -> dict[str, int]:
+    """How often each reason stands there, the commonest first; points that are not run yet are left out."""
+    told = data["reason"].values.reshape(-1)
+    told = told[(told != "") & (told != NOT_RUN)].astype(str)
+    text, count = np.unique(told, return_counts=True)
+    return {str(text[i]): int(count[i]) for i in np.argsort(-count, kind="stable")}
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Lines with their columns to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]

@@ -1,0 +1,92 @@
+"""One shard: its points compiled, run as a batch, and laid down as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm import tqdm
+
+from fabsim.errors import InputError
+from fabsim.scenario.batch import Compiler, Member, run_all
+from fabsim.store import Sheet, Variable
+from fabsim.study.catalogue import TRACE_AXES, metric
+from fabsim.sweeps.design import Design
+from fabsim.sweeps.plan import Plan, Shard
+from fabsim.typing import Int
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+POINT = "point"
+"""Axis of a shard, and the variable that says which points it holds."""
+
+
+def work(
+    single: Scenario,
+    design: Design,
+    plan: Plan,
+    shard: Shard,
+    compiler: Compiler,
+    *,
+    metrics: Sequence[str],
+    traces: Sequence[str] = (),
+    devices: int | None = None,
+    bar: tqdm[Any] | None = None,
+) -> Sheet:
+    """Run a shard. A point that contradicts itself, or whose run fails, is told apart with its reason."""
+    if shard.program < 0:
+        reasons = [plan.refused[int(point)] for point in shard.points]
+        if bar is not None:
+            bar.update(len(reasons))
+        return as_sheet(shard.points, {name: np.full(len(reasons), np.nan) for name in metrics}, reasons, {})
+    members: list[Member] = []
+    rows: list[int] = []
+    reasons = [""] * len(shard.points)
+    for row, point in enumerate(shard.points):
+        try:
+            members.append(compiler.compile(single.change(design.values(int(point)))))
+            rows.append(row)
+        except InputError as error:
+            reasons[row] = str(error)
+    figures = {name: np.full(len(reasons), np.nan) for name in metrics}
+    kept: dict[str, Any] = {}
+    if bar is not None:
+        bar.update(len(reasons) - len(rows))
+    if members:
+        program = plan.programs[shard.program]
+        found = run_all(
+            members,
+            metrics,
+            traces=traces,
+            bar=bar,
+            widths=program.widths,
+            differs=program.differs,
+            size=program.size,
+            devices=devices,
+        )
+        for name, values in found.figures.items():
+            figures[name][rows] = values
+        for row, text in zip(rows, found.reasons, strict=True):
+            reasons[row] = text
+        for name, values in found.traces.items():
+            kept[name] = np.full((len(reasons), *values.shape[1:]), np.nan, values.dtype)
+            kept[name][rows] = values
+    return as_sheet(shard.points, figures, reasons, kept)
+
+
+def as_sheet(points: Int, figures: dict[str, Any], reasons: Sequence[str], traces: dict[str, Any]) -> Sheet:
+    """The table of a shard."""
+    variables = {POINT: Variable((POINT,), np.asarray(points, np.int64), "", "number of the point in the design")}
+    for name, values in figures.items():
+        about = metric(name)
+        assert about is not None
+        variables[name] = Variable((POINT,), np.asarray(values, np.float64), about.unit, about.meaning)
+    variables["reason"] = Variable(
+        (POINT,), np.array(reasons, dtype=object), "", "why a run failed; empty if it did not"
+    )
+    for name, values in traces.items():
+        axis, about = TRACE_AXES[name]
+        variables[name] = Variable((POINT, f"{axis}{values.shape[1]}"), values, about.unit, about.meaning)
+    return Sheet(variables)

@@ -1,0 +1,352 @@
+"""Sweeps as a whole: figures are those of runs of their own, nothing done is lost, nobody stops the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+
+import fabsim
+from fabsim.cli import main
+from fabsim.scenario.batch import Compiler
+from fabsim.study import outcomes
+from fabsim.sweeps.design import design
+from fabsim.sweeps.plan import Plan, plan
+from fabsim.sweeps.ranks import Rank, rank
+
+SMALL = """\
+name: small
+seed: 5
+fabric: {kind: leaf_spine, leaves: 2, spines: 4, hosts_per_leaf: 4, rate: 400 Gbps, latency: 1 us}
+routing: {kind: ecmp}
+traffic:
+  - {kind: shift, by: 4, size: 256 KiB}
+"""
+SWEEP = "sweep: {grid: {transport.window: [1 BDP, 2 BDP, 3 BDP], queue.buffer: [50 kB, 1 MB]}, seeds: 2, batch: 3}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a small sweep."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(SMALL + SWEEP)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> xarray.Dataset:
+    """The same sweep in memory."""
+    file = tmp_path_factory.mktemp("reference") / "s.yaml"
+    file.write_text(SMALL + SWEEP)
+    return fabsim.sweep(fabsim.load(file), progress=False)
+
+
+def figures(data: xarray.Dataset) -> dict[str, Any]:
+    """All figures, to be compared to the bit."""
+    return {str(name): data[name].values.tobytes() for name in data.data_vars if data[name].dtype.kind == "f"}
+
+
+# Plan
+
+
+def test_values_share_a_program_and_classes_do_not() -> None:
+    grid = {"transport.window": ["1 BDP", "2 BDP"], "routing.kind": ["ecmp", "all"], "dt": ["auto", "1 us"]}
+    scenario = fabsim.load({**base(), "sweep": {"grid": grid, "seeds": 3, "batch": 4}})
+    points = design(scenario)
+    found = plan(scenario, points, Compiler(), 1, progress=False)
+    assert [program.points for program in found.programs] == [12, 12]
+    assert all(len(shard.points) <= 4 for shard in found.shards)
+    together = np.concatenate([shard.points for shard in found.shards])
+    assert sorted(together.tolist()) == list(range(24))
+    assert Plan.of(json.loads(json.dumps(found.data()))).data() == found.data()
+
+
+def base() -> dict[str, Any]:
+    """The scenario as a dict."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(SMALL)
+
+
+def test_dry_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "s.yaml", "--dry-run", "--out", "d", "--set", "sweep.traces=[completion]"]) == 0
+    text = capsys.readouterr().out
+    assert "12 points: 3 transport.window x 2 queue.buffer x 2 seed" in text
+    assert "leaf_spine, ecmp, window: 8 flows over 1 path" in text
+    assert "traces (completion): 384 B before compression" in text
+    assert not Path("d").exists()
+
+
+# Figures
+
+
+def test_figures_are_those_of_a_run_of_its_own(reference: xarray.Dataset) -> None:
+    alone = fabsim.run(
+        fabsim.load({**base(), "transport": {"kind": "window", "window": "2 BDP"}, "seed": 6}), progress=False
+    )
+    member = (
+        reference.sel({"transport.window": 2, "queue.buffer": 1e6, "seed": 6}, method=None)
+        if "1 MB" not in reference["queue.buffer"].values
+        else reference.isel(seed=1)
+    )
+    close = {"rel": 1e-6}
+    assert float(member.last_completion) == pytest.approx(alone.last, **close)
+    assert float(member.completion_mean) == pytest.approx(alone.duration.mean(), **close)
+    assert float(member.completion_p99) == pytest.approx(np.quantile(alone.duration, 0.99), **close)
+    assert float(member.slowdown_mean) == pytest.approx(alone.slowdown.mean(), rel=1e-5)
+    assert float(member.sent) == pytest.approx(alone.sent.sum(), rel=1e-5)
+
+
+def test_collectives_percentiles_and_prices() -> None:
+    ring = {"kind": "ring", "size": "1 MiB", "ranks": 4, "grain": "0 B"}
+    names = ["collective_time", "busbw", "completion_p37.5", "slowdown_max", "goodput", "cost", "watts"]
+    sweep = {"grid": {"fabric.rate": ["400 Gbps", "200 Gbps"]}, "metrics": names, "traces": ["completion"]}
+    found = fabsim.sweep(fabsim.load({**base(), "traffic": [ring], "sweep": sweep}), progress=False)
+    alone = fabsim.run(fabsim.load({**base(), "traffic": [ring]}), progress=False)
+    first = found.isel({"fabric.rate": 0})
+    assert float(first.collective_time) == pytest.approx(alone.last, rel=1e-6)
+    assert float(first.busbw) == pytest.approx(2**20 / alone.last * 2 * 3 / 4, rel=1e-6)
+    assert float(first["completion_p37.5"]) == pytest.approx(np.quantile(alone.duration, 0.375), rel=1e-6)
+    assert float(first.goodput) == pytest.approx(alone.size.sum() / alone.last, rel=1e-5)
+    np.testing.assert_allclose(first.completion.values, alone.completion, rtol=1e-6)
+    assert float(found.busbw[0]) > 1.5 * float(found.busbw[1])
+    assert float(found.cost[0]) > 0
+    assert found.completion.dims == ("fabric.rate", "flow")
+
+
+def test_zip_and_labels() -> None:
+    sweep = {
+        "zip": {"fabric.spines": [2, 4], "fabric.rate": ["400 Gbps", "200 Gbps"]},
+        "grid": {"routing": {"one": {"kind": "ecmp"}, "all": {"kind": "all"}}},
+    }
+    found = fabsim.sweep(fabsim.load({**base(), "sweep": sweep}), progress=False)
+    assert found.last_completion.dims == ("routing", "zip")
+    assert found["fabric.spines"].values.tolist() == [2, 4]
+    one = found.sel(routing="all").isel(zip=1)
+    alone = fabsim.load({**base(), "routing": {"kind": "all"}}, fabric__rate="200 Gbps")
+    assert float(one.last_completion) == pytest.approx(fabsim.run(alone, progress=False).last, rel=1e-6)
+
+
+# What goes wrong
+
+
+def test_a_point_that_fails_is_told_and_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, reference: xarray.Dataset
+) -> None:
+    from dataclasses import replace
+
+    compile_ = Compiler.compile
+
+    def spoilt(self: Compiler, scenario: Any) -> Any:
+        member = compile_(self, scenario)
+        if str(scenario.transport.window) == "2 BDP" and scenario.seed == 6:
+            window = replace(member.model.transport, window=np.float32(np.nan))
+            return replace(member, model=replace(member.model, transport=window))
+        return member
+
+    monkeypatch.setattr(Compiler, "compile", spoilt)
+    found = fabsim.sweep(fabsim.load({**base(), "sweep": sweep_of()}), progress=False)
+    bad = found.failed.values.astype(bool)
+    assert bad.sum() == 2
+    assert set(found.reason.values[bad]) == {"a value is not a number any more"}
+    same = found.last_completion.values[~bad] == reference.last_completion.values[~bad]
+    assert same.all()
+    assert np.isnan(found.last_completion.values[bad]).all()
+
+
+def sweep_of() -> dict[str, Any]:
+    """The section `sweep`."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(SWEEP)["sweep"]
+
+
+def test_points_that_contradict_themselves_are_told() -> None:
+    grid = {
+        "queue.ecn_low": ["10 kB", "400 kB"],
+        "queue.ecn_high": ["20 kB", "500 kB"],
+    }
+    found = fabsim.sweep(fabsim.load({**base(), "sweep": {"grid": grid}}), progress=False)
+    told = found.reason.sel({"queue.ecn_low": 400e3, "queue.ecn_high": 20e3})
+    assert "queue.ecn_low: above ecn_high (20000 B), given 400000 B" in str(told.values)
+    assert int(found.failed.sum()) == 1
+
+
+def test_when_nothing_works_it_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "s.yaml", "--set", "sweep.grid={fabric.hosts_per_leaf: [1]}"]) == 2
+    assert "shift by 4" in capsys.readouterr().err
+
+
+def test_out_of_memory_goes_on_in_smaller_parts(monkeypatch: pytest.MonkeyPatch, reference: xarray.Dataset) -> None:
+    sizes, run_batch = [], outcomes.run_batch
+
+    def short(one: Any, **options: Any) -> Any:
+        sizes.append(options["like"])
+        if options["like"] > 2:
+            raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
+        return run_batch(one, **options)
+
+    monkeypatch.setattr(outcomes, "run_batch", short)
+    found = fabsim.sweep(fabsim.load({**base(), "sweep": sweep_of()}), progress=False)
+    assert sizes == [3, 2, 2] * 4
+    np.testing.assert_allclose(found.last_completion, reference.last_completion, rtol=1e-5)
+
+
+# Journal
+
+
+def test_a_sweep_goes_on_and_no_shard_is_done_again(folder: Path, reference: xarray.Dataset) -> None:
+    scenario = fabsim.load("s.yaml")
+    half = fabsim.sweep(scenario, "d", rank=Rank(0, 2), progress=False)
+    assert half.failed.values.sum() == 6
+    assert set(half.reason.values[half.failed.values > 0]) == {"not run yet"}
+    assert half.identical(fabsim.open("d"))
+    before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in Path("d/shards").iterdir()}
+    whole = fabsim.sweep(scenario, "d", progress=False)
+    assert figures(whole) == figures(reference)
+    assert figures(fabsim.open("d/sweep.h5")) == figures(reference)
+    for file, (when, content) in before.items():
+        assert (file.stat().st_mtime_ns, file.read_bytes()) == (when, content)
+
+
+def test_another_scenario_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "s.yaml", "--out", "d", "--rank", "7", "--ranks", "8"]) == 0
+    plan_ = Path("d/plan.json").read_bytes()
+    capsys.readouterr()
+    assert main(["sweep", "s.yaml", "--out", "d", "--set", "fabric.rate=200 Gbps"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("d: holds the sweep of another scenario ('rate: 400 Gbps' there, 'rate: 200 Gbps' here)")
+    assert Path("d/plan.json").read_bytes() == plan_
+    Path("other").mkdir()
+    Path("other/mine.txt").write_text("mine")
+    assert main(["sweep", "s.yaml", "--out", "other"]) == 2
+    assert "holds something else than a sweep" in capsys.readouterr().err
+    assert main(["sweep", "s.yaml", "--out", "no/such"]) == 2
+    assert "there is no folder no" in capsys.readouterr().err
+    assert main(["sweep", "s.yaml", "--out", "s.yaml"]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_a_corrupt_shard_is_found_named_and_done_again(folder: Path, reference: xarray.Dataset) -> None:
+    scenario = fabsim.load("s.yaml")
+    fabsim.sweep(scenario, "d", progress=False)
+    victim = sorted(Path("d/shards").iterdir())[1]
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    with pytest.warns(UserWarning, match=f"{victim.name}: not what was written there"):
+        again = fabsim.sweep(scenario, "d", progress=False)
+    assert figures(again) == figures(reference)
+    assert victim.with_suffix(".corrupt").exists()
+
+
+FAKE = '''
+import os, random, signal, sys, time
+import numpy as np
+import fabsim, fabsim.sweeps.sweep as driver
+from fabsim.sweeps.work import as_sheet
+
+def work(single, design, plan, shard, compiler, *, metrics, traces, devices, bar):
+    """A stand-in for the physics: values that follow from the points, and a little time."""
+    time.sleep(0.01)
+    figures = {name: np.sin(shard.points + len(name)) for name in metrics}
+    return as_sheet(shard.points, figures, [""] * len(shard.points), {})
+
+driver.work = work
+scenario = fabsim.load("s.yaml")
+if sys.argv[1] == "plan":
+    fabsim.sweep(scenario, "d", rank=driver.Rank(9999, 10000), progress=False)
+    sys.exit()
+dice, seen, kills, longest = random.Random(1), {}, 0, 0.2
+while kills < 25:
+    child = os.fork()
+    if not child:
+        fabsim.sweep(scenario, "d", progress=False)
+        os._exit(0)
+    time.sleep(dice.uniform(0.0, longest))
+    os.kill(child, signal.SIGKILL)
+    kills += os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    files = [name for name in os.listdir("d/shards") if name.endswith(".h5") and name[0] != "."]
+    now = {name: os.stat("d/shards/" + name).st_mtime_ns for name in files}
+    assert all(now.get(name) == when for name, when in seen.items()), "a finished shard was lost or done again"
+    longest *= 0.9 if len(now) > len(seen) + 1 else 1.1 if len(now) == len(seen) else 1.0
+    seen = now
+assert len(seen) > 3, "the kills came too early to mean anything"
+fabsim.sweep(scenario, "d", progress=False)
+print(kills)
+'''
+
+
+def test_kills_at_any_moment_lose_nothing(folder: Path) -> None:
+    """kill -9 at random, 25 times; then the sweep goes on to its end."""
+    many = (
+        "sweep: {grid: {transport.window: [1 BDP, 2 BDP]}, sample: {count: 30, ranges: "
+        "{queue.buffer: {low: 50 kB, high: 1 MB}}}, batch: 1}\n"
+    )
+    (folder / "s.yaml").write_text(SMALL + many)
+    script = folder / "fake.py"
+    script.write_text(FAKE)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, str(script), "plan"], check=True, env=env)
+    done = subprocess.run([sys.executable, str(script), "kill"], check=True, env=env, capture_output=True, text=True)
+    assert int(done.stdout) == 25
+    found = fabsim.open("d")
+    assert not found.failed.any()
+    expected = np.sin(np.arange(60.0) + len("last_completion")).reshape(found.last_completion.shape)
+    np.testing.assert_array_equal(found.last_completion, expected)
+
+
+def test_a_full_disk_leaves_what_was_finished(folder: Path) -> None:
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+        "from fabsim.cli import main; sys.exit(main(['sweep', 's.yaml', '--out', 'd', '--quiet']))"
+    )
+    fabsim.sweep(fabsim.load("s.yaml"), "d", rank=Rank(3, 4), progress=False)
+    before = sorted(Path("d/shards").iterdir())
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("stopped: ")
+    assert "File too large" in done.stderr
+    assert sorted(Path("d/shards").iterdir()) == before
+    assert not Path("d/sweep.h5").exists()
+
+
+# Many processes
+
+
+def test_ranks_from_arguments_slurm_and_jax() -> None:
+    assert rank(1, 3, {}) == Rank(1, 3)
+    assert rank(env={"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}) == Rank(1, 2)
+    array = {"SLURM_ARRAY_TASK_ID": "12", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "10"}
+    assert rank(env=array) == Rank(2, 3)
+    assert rank(env={**array, "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}) == Rank(5, 6)
+    assert rank(env={"JAX_PROCESS_ID": "3", "JAX_NUM_PROCESSES": "4"}) == Rank(3, 4)
+    assert rank(env={}) == Rank(0, 1)
+    for number, count, env, says in (
+        (1, None, {}, "--rank and --ranks go together"),
+        (3, 3, {}, "--rank 3 with --ranks 3: there is no such process; give --rank 0 to 2"),
+        (None, None, {"SLURM_PROCID": "x", "SLURM_NTASKS": "2"}, "SLURM_PROCID='x': not a whole number"),
+    ):
+        with pytest.raises(fabsim.InputError, match=says):
+            rank(number, count, env)
+
+
+def test_two_processes_of_slurm_share_a_folder(folder: Path, reference: xarray.Dataset) -> None:
+    def process(number: int) -> subprocess.Popen[str]:
+        slurm = {"SLURM_PROCID": str(number), "SLURM_NTASKS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-m", "fabsim", "sweep", "s.yaml", "--out", "d", "--quiet"]
+        return subprocess.Popen(command, env={**os.environ, **slurm}, stdout=subprocess.PIPE, text=True)
+
+    both = [process(0), process(1)]
+    assert [one.communicate()[1] or one.returncode for one in both] == [0, 0]
+    found = fabsim.open("d")
+    assert figures(found) == figures(reference)
+    assert Path("d/sweep.h5").exists()
