@@ -16,6 +16,7 @@ from fabsim.commands.language import SCHEMA, explain, new, print_schema
 from fabsim.commands.pictures import plot, report
 from fabsim.commands.results import diff, export, show
 from fabsim.commands.sweep import sweep
+from fabsim.commands.tune import attribute, tune
 from fabsim.errors import Stopped
 from fabsim.guard import guarded
 from fabsim.options import device_option, load_scenario, picture_place, scenario_options, use_device
@@ -89,7 +90,10 @@ def run(
 
 @cli.command()
 @scenario_options
-def check(**given: Any) -> None:
+@click.option(
+    "--inert", is_flag=True, help="Run it too, and name the keys on which its last completion does not depend."
+)
+def check(inert: bool, **given: Any) -> None:
     """Find every fault in a scenario; print sizes, derived defaults and memory.
 
     \b
@@ -101,6 +105,10 @@ def check(**given: Any) -> None:
     from fabsim.scenario.check import report as checked
 
     click.echo(checked(scenario))
+    if inert:
+        from fabsim.scenario.attribute import inert_line
+
+        click.echo("\n".join(inert_line(variant) for variant in scenario.variants.values()))
 
 
 cli.add_command(show)
@@ -113,23 +121,8 @@ cli.add_command(export)
 cli.add_command(sweep)
 
 
-@cli.command()
-@scenario_options
-@click.option("--no-check", is_flag=True, help="Do not compare the gradient with finite differences first.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-def tune(no_check: bool, quiet: bool, **given: Any) -> None:
-    """Descend along the gradient through the simulator, as the `tune` section says.
-
-    \b
-    Examples:
-      fabsim tune configs/tune/first.yaml
-      fabsim tune configs/tune/first.yaml --set tune.steps=100 --no-check
-    """
-    scenario = _scenario(given)
-    from fabsim.scenario.tune import as_text
-    from fabsim.scenario.tune import tune as descend
-
-    click.echo(as_text(descend(scenario, check=not no_check, progress=not quiet)))
+cli.add_command(tune)
+cli.add_command(attribute)
 
 
 @cli.command()

@@ -63,7 +63,7 @@ def _folder(folder: Path) -> xarray.Dataset:
     from fabsim.sweeps.whole import dataset, whole
 
     scenario = validated(read_text(found.plan["scenario"], str(folder), folder))
-    return dataset(whole(scenario, design(scenario), (sheet for _, sheet in found.sheets())))
+    return dataset(whole(scenario, found.plan["scenario"], design(scenario), (sheet for _, sheet in found.sheets())))
 
 
 def _journal(folder: Path) -> Journal:

@@ -110,6 +110,11 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def use_device(kind: str | None, count: int | None = None) -> None:
     """Make JAX compute there; the CPU stands for `count` devices. Raises InputError where there is no such device."""
     import jax

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from quantiphy import Quantity
 
@@ -73,10 +74,16 @@ class Dimension:
             what = "has no unit" if _is_number(text) else "cannot be read"
             raise UnitError(f"not {self.name}: {shown(text)} {what}; write it like {self.example}")
         try:
-            quantity = _Quantity(text.strip(), binary=True)
+            return _number_and_unit(text.strip())
         except ValueError:
             raise UnitError(f"not {self.name}: {shown(text)} cannot be read; write it like {self.example}") from None
-        return float(quantity), str(quantity.units)
+
+
+@lru_cache(maxsize=4096)
+def _number_and_unit(text: str) -> tuple[float, str]:
+    """What QuantiPhy makes of it; remembered, since a sweep reads the same text thousands of times."""
+    quantity = _Quantity(text, binary=True)
+    return float(quantity), str(quantity.units)
 
 
 RATE = Dimension("a rate", _RATES, "'400 Gbps' or '50 GB/s'")

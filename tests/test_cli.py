@@ -196,5 +196,6 @@ def test_a_member_of_a_sweep_is_the_run_of_its_own(small: str) -> None:
 def test_tune(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", small]) == 2
     assert capsys.readouterr().err.startswith("small.yaml:1:1: tune: ")
-    assert main(["tune", small, "--set", "tune.steps=2", "--set", "routing.kind=all", "--no-check"]) == 0
+    slow = "fabric.degraded=[{link: spine0, speed: 0.5}]"
+    assert main(["tune", small, "--set", "tune.steps=2", "--set", "routing.kind=all", "--set", slow]) == 0
     assert "tuned" in capsys.readouterr().out

@@ -119,11 +119,18 @@ def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
     return tree, *(np.shape(x) for x in leaves), *static
 
 
-def stack(items: Sequence[Any], differs: Collection[int] = ()) -> tuple[Any, Any]:
-    """Trees of equal structure as one, and a tree of bools: which leaves differ and have a new last axis, in numpy."""
-    leaves, trees = zip(*map(jax.tree.flatten, items), strict=True)
+def stack(items: Sequence[tuple[Any, Any]], differs: Collection[int] = ()) -> tuple[Any, Any]:
+    """Pairs of equal structure as one, and a pair of bools: which leaves differ and have a new last axis, in numpy."""
+    known = {id(x): jax.tree.leaves(x) for x, _ in items}  # problems are large, few, and flattened once
+    leaves = [known[id(x)] + jax.tree.leaves(y) for x, y in items]
+    tree = jax.tree.structure(items[0])
     pairs = [stack_leaf(column, number in differs) for number, column in enumerate(zip(*leaves, strict=True))]
-    return trees[0].unflatten([x for x, _ in pairs]), trees[0].unflatten([differs for _, differs in pairs])
+    return tree.unflatten([x for x, _ in pairs]), tree.unflatten([differs for _, differs in pairs])
+
+
+def stack_first(items: Sequence[Any]) -> Any:
+    """Trees of equal structure as one with a new first axis, in numpy: what jax.vmap and jax.shard_map take."""
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(x) for x in leaves]), *items)
 
 
 def stack_leaf(column: Sequence[Any], differs: bool = False) -> tuple[Any, bool]:

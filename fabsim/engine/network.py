@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
-from fabsim.models.queue import PortState, Signal, TrimQueue
+from fabsim.models.queue import NOTHING, PortState, Signal, TrimQueue
 from fabsim.typing import Array
 from fabsim_kernels.load import load, read
 
@@ -25,7 +25,7 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
         fabric = jnp.concatenate([fabric, fabric[:, :, :1] * s.irregular[:, :, None]], 2)
         egress = jnp.concatenate([egress, jnp.zeros_like(egress[:, :1])], 1)
     arrive = total(p, load(p.at, fabric, egress, p.links))
-    random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > 0, arrive[:, 0], 1.0)
+    random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > NOTHING, arrive[:, 0], 1.0)
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
     if state.sent is not None:
         headers = headers + s.header_mean * state.sent[p.reverse]

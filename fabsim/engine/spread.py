@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from fabsim.engine.batch import widen
+from fabsim.engine.batch import stack_first, widen
 from fabsim.engine.deal import AXIS, deal, part
 from fabsim.engine.flags import SENTENCES
 from fabsim.engine.problem import STATIC, Problem
@@ -84,8 +84,7 @@ def spread(problem: Problem, mesh: Mesh) -> Spread:
         order, place = deal(problem, mesh.size)
         real = np.bincount(place // order.shape[1], minlength=mesh.size)
         parts = [part(problem, flows, count, place, order.size) for flows, count in zip(order, real, strict=True)]
-        whole = jax.tree.map(lambda *leaves: np.stack(leaves), *widen(parts))
-        whole = dataclasses.replace(whole, **{name: getattr(problem, name) for name in COMMON})
+        whole = dataclasses.replace(stack_first(widen(parts)), **{name: getattr(problem, name) for name in COMMON})
     lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), layout(whole))
     same = NamedSharding(mesh, SAME)
     return Spread(

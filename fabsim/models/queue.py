@@ -15,6 +15,10 @@ TIE = 1e-6
 equals capacity); treating them as saturated makes the derivative that of a *slower* link, and of several equal links in
 a row the last one carries it."""
 
+NOTHING = 1e-15
+"""Units that are no bytes any more: what is left of a flow that has ended shrinks by a factor a step, and one over its
+square is no number in the derivative of a share."""
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -135,9 +139,9 @@ class TrimQueue:
         drop = jnp.clip(excess - self.bound(excess, tail), 0.0, arrive)
         stands = port.queue + arrive - drop
         sent = jnp.where(sent > stands, stands, sent)  # by a rounding at most
-        leave = jnp.where(sent < stands, sent / jnp.where(stands > 0, stands, 1.0), 1.0)
+        leave = jnp.where(sent < stands, sent / jnp.where(stands > NOTHING, stands, 1.0), 1.0)
         queue = stands - sent
-        some = arrive > 0
+        some = arrive > NOTHING
         keep = jnp.where(some, 1.0 - drop / jnp.where(some, arrive, 1.0), 1.0)
         ramp = (queue - self.ecn_low) / jnp.maximum(self.ecn_high - self.ecn_low, 1e-6)
         mark = jnp.where(ramp >= 1.0, 1.0, jnp.clip(ramp, 0.0, 1.0) * self.ecn_max)

@@ -32,6 +32,14 @@ _COLOURS = mpl.colormaps["YlOrRd"].with_extremes(bad="#bdbdbd")
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A quantity of one's own: [L] values of all links, and what they are."""
+
+    values: Float
+    label: str
+
+
+@dataclass(frozen=True)
 class Stage:
     """The links from one tier to another, by number."""
 
@@ -45,7 +53,7 @@ class Stage:
         return self.tail > 0 and (self.head == 0 or self.tail <= self.head)
 
 
-def heat_map(result: Result, quantity: Quantity = "utilisation") -> Figure:
+def heat_map(result: Result, quantity: Quantity | Shown = "utilisation") -> Figure:
     """Each link once: up in the left column, down in the right; a row is a switch, a cell one of its ports.
 
     For links of hosts the row is the leaf; between switches it is the one of the lower tier. Dead links are grey.
@@ -61,7 +69,7 @@ def heat_map(result: Result, quantity: Quantity = "utilisation") -> Figure:
             draw_stage(panel, result, stage, quantity, _largest(result, quantity))
         for panel in panels[len(part) :, column]:
             panel.set_axis_off()
-    figure.suptitle(f"{result.name}: {_LABELS[quantity][0]} of every link")
+    figure.suptitle(f"{result.name}: {_label(quantity)} of every link")
     add_scale(figure, panels.ravel().tolist(), quantity)
     return figure
 
@@ -76,7 +84,7 @@ def stages(result: Result) -> list[Stage]:
     ]
 
 
-def draw_stage(axes: Axes, result: Result, stage: Stage, quantity: Quantity, largest: float) -> None:
+def draw_stage(axes: Axes, result: Result, stage: Stage, quantity: Quantity | Shown, largest: float) -> None:
     """One stage as a heat map, light to dark from 0 to `largest`."""
     grid = _grid(result, stage, quantity)
     axes.imshow(grid, aspect="auto", cmap=_COLOURS, vmin=0, vmax=largest, interpolation="nearest")
@@ -89,20 +97,31 @@ def draw_stage(axes: Axes, result: Result, stage: Stage, quantity: Quantity, lar
         axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
 
 
-def add_scale(figure: FigureBase, panels: Sequence[Axes], quantity: Quantity) -> None:
+def add_scale(figure: FigureBase, panels: Sequence[Axes], quantity: Quantity | Shown) -> None:
     """One colour bar for all panels; they share their scale."""
     image = next(image for panel in panels for image in panel.images if isinstance(image, AxesImage))
-    figure.colorbar(image, ax=panels, pad=0.01, aspect=30, label=_LABELS[quantity][0])
+    figure.colorbar(image, ax=panels, pad=0.01, aspect=30, label=_label(quantity))
 
 
-def _largest(result: Result, quantity: Quantity) -> float:
+def _largest(result: Result, quantity: Quantity | Shown) -> float:
     """Upper end of the scale: 100 % for utilisation, else the largest value."""
     if quantity == "utilisation":
         return 100.0
-    return max(getattr(result, quantity).max(initial=0.0) * _LABELS[quantity][1], 1e-9)
+    return max(_values(result, quantity).max(initial=0.0), 1e-9)
 
 
-def _grid(result: Result, stage: Stage, quantity: Quantity) -> Float:
+def _label(quantity: Quantity | Shown) -> str:
+    return quantity.label if isinstance(quantity, Shown) else _LABELS[quantity][0]
+
+
+def _values(result: Result, quantity: Quantity | Shown) -> Float:
+    """[L] as they are shown."""
+    if isinstance(quantity, Shown):
+        return quantity.values
+    return getattr(result, quantity) * _LABELS[quantity][1]
+
+
+def _grid(result: Result, stage: Stage, quantity: Quantity | Shown) -> Float:
     """Values as rows of switches and columns of their ports; NaN where there is no link or a dead one."""
     tails, heads = result.tail[stage.links], result.head[stage.links]
     rows, others = (tails, heads) if stage.row_is_tail else (heads, tails)
@@ -111,8 +130,8 @@ def _grid(result: Result, stage: Stage, quantity: Quantity) -> Float:
     column = np.arange(len(order)) - (np.cumsum(ports) - ports)[row]
     links = stage.links[order]
     grid = np.full((len(ports), ports.max()), np.nan)
-    grid[row, column] = np.where(result.capacity[links] > 0, getattr(result, quantity)[links], np.nan)
-    return grid * _LABELS[quantity][1]
+    grid[row, column] = np.where(result.capacity[links] > 0, _values(result, quantity)[links], np.nan)
+    return grid
 
 
 def _tier_name(tier: int, top: int) -> str:

@@ -2,6 +2,7 @@
 
 from fabsim.routing.choose import all_paths, by_link_counts, drawn, ecmp, proportional, split
 from fabsim.routing.explicit import check, explicit, numbers
+from fabsim.routing.load import link_load, utilisation
 from fabsim.routing.paths import Candidates, candidates
 from fabsim.routing.routes import Routes
 from fabsim.routing.valiant import valiant
@@ -16,8 +17,10 @@ __all__ = [
     "drawn",
     "ecmp",
     "explicit",
+    "link_load",
     "numbers",
     "proportional",
     "split",
+    "utilisation",
     "valiant",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tqdm import tqdm
 
 from fabsim.scenario.collectives import Collective, collectives
@@ -44,6 +45,19 @@ class Shared:
     def bill(self) -> Bill:
         """What the fabric is made of."""
         return parts_of(self.first)[0]
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known before a run begins, but for prices."""
+        from fabsim.study.metrics import facts
+
+        groups = [(group.flows, group.volume) for group in self.collectives]
+        return facts(zero_load=self.zero_load, groups=groups, payload=float(self.net.flows.size.sum()))
+
+    @cached_property
+    def priced_facts(self) -> Facts:
+        """The same with prices."""
+        return replace(self.facts, cost=np.float32(self.bill.cost), watts=np.float32(self.bill.watts))
 
 
 @dataclass(frozen=True)
@@ -106,10 +120,11 @@ def run_all(
     from fabsim.study.outcomes import How, outcomes
 
     first, problem = members[0].scenario, members[0].shared.problem
+    priced = bool({"cost", "watts"} & set(names))
     return outcomes(
         [member.shared.problem for member in members],
         [member.model for member in members],
-        [_facts(member, names) for member in members],
+        [member.shared.priced_facts if priced else member.shared.facts for member in members],
         names,
         How(
             until=None if first.until == "done" else float(first.until),
@@ -118,18 +133,6 @@ def run_all(
         ),
         traces=traces,
         bar=bar,
-    )
-
-
-def _facts(member: Member, names: Sequence[str]) -> Facts:
-    from fabsim.study.metrics import facts
-
-    shared = member.shared
-    return facts(
-        zero_load=shared.zero_load,
-        groups=[(group.flows, group.volume) for group in shared.collectives],
-        payload=float(shared.net.flows.size.sum()),
-        **{name: getattr(shared.bill, name) for name in ("cost", "watts") if name in names},
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fabsim.routing import utilisation
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.transport_keys import Window
@@ -91,12 +92,7 @@ def _busiest(scenario: Scenario, net: Network) -> str:
 
 def ideal_seconds(scenario: Scenario, net: Network) -> np.ndarray:
     """[L] s that each link needs for all that crosses it, at line rate."""
-    flows, routes = net.flows, net.routes
-    wire = scenario.packet.sizes.wire(flows.size)
-    share = np.broadcast_to((wire[:, None] * routes.weight)[:, :, None], routes.path.shape)
-    used = routes.path >= 0
-    load = np.bincount(routes.path[used], weights=share[used], minlength=net.fabric.links)
-    return np.divide(load, net.fabric.capacity, out=np.zeros_like(load), where=load > 0)
+    return utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
 
 
 def _derived(scenario: Scenario, net: Network) -> list[Line]:

@@ -39,21 +39,22 @@ def _one(section: Any, net: Network, packet: Packet, real: Callable[[Any], Any],
         given = getattr(section, field, "auto")
         if isinstance(given, Amount):
             return given.bytes(net.baseline.nic_bdp)
-        return follow[field] if given == "auto" else given
+        follows = follow[field] if given == "auto" else given
+        return follows() if callable(follows) else follows
 
     return law(**{field.name: real(value(field.name)) for field in dataclasses.fields(law)})
 
 
 def _follows(net: Network, flows: slice) -> dict[str, Any]:
-    """What follows from the fabric, by the name of the field, in SI units."""
-    base, path, weight = net.baseline, net.routes.path[flows], net.routes.weight[flows]
+    """What follows from the fabric, by the name of the field, in SI units; what is large only when it is asked for."""
+    base = net.baseline
     return {
         "network_rtt": base.rtt,
         "rate": base.nic,
         "first": base.nic,
         "base": 1.25 * base.rtt,
         "range": 5.0 * base.rtt,
-        "hops": (((path >= 0).sum(-1) - 1) * weight).sum(-1),
+        "hops": lambda: (((net.routes.path[flows] >= 0).sum(-1) - 1) * net.routes.weight[flows]).sum(-1),
     }
 
 

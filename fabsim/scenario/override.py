@@ -23,7 +23,7 @@ def override(source: Source, values: Mapping[str, Any], places: Mapping[str, str
         values: dotted path to value; list entries by number ("traffic.0.size").
         places: where each key was written; "--set KEY" if not given.
     """
-    data = copy.deepcopy(source.data)
+    data = dict(source.data)  # the path of each key is copied, all else is shared: a sweep does this thousands of times
     found = dict(source.places)
     other_kind = set(source.other_kind)
     errors = list(source.errors)
@@ -44,7 +44,7 @@ def override(source: Source, values: Mapping[str, Any], places: Mapping[str, str
 
 
 def _put(data: dict[str, Any], key: str, value: Any) -> tuple[KeyPath, Any]:
-    """Set one dotted key; the path that it took and the value that was there."""
+    """Set one dotted key, in copies of what it leads through; the path that it took and the value that was there."""
     steps = key.split(".")
     if not all(steps):
         raise InputError(f"not a key: {shown(key)}; write it like transport.window")
@@ -52,9 +52,9 @@ def _put(data: dict[str, Any], key: str, value: Any) -> tuple[KeyPath, Any]:
     holder: Any = data
     for step in steps[:-1]:
         inner = _enter(holder, step, path)
-        if inner is None:  # a section that the file leaves to its defaults
-            inner = default_section(dotted(tuple(path)))
-            holder[path[-1]] = inner
+        # A section that the file leaves to its defaults is not there yet.
+        inner = default_section(dotted(tuple(path))) if inner is None else copy.copy(inner)
+        holder[path[-1]] = inner
         holder = inner
     before = _enter(holder, steps[-1], path)
     holder[path[-1]] = copy.deepcopy(value)

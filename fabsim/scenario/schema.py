@@ -31,6 +31,7 @@ from fabsim.scenario.queue_keys import Queue, Recovery, SelectiveRepeat, Trim
 from fabsim.scenario.sweep_keys import Sweep
 from fabsim.scenario.traffic_keys import Traffic
 from fabsim.scenario.transport_keys import Transport, Window
+from fabsim.scenario.tune_keys import Tune
 from fabsim.workload.packet import Packet
 
 
@@ -156,31 +157,6 @@ Routing = Annotated[
 ]
 
 
-class Tune(Section):
-    """What to better by gradient descent."""
-
-    parameter: Literal["split.weight"] = like(
-        "split.weight", "split.weight", means="what is tuned: the share of each flow on each path", source="ours"
-    )
-    objective: Literal["last_completion", "mean_completion"] = like(
-        "last_completion",
-        "last_completion",
-        means="what is made small",
-        source="ours: everybody waits for the last byte",
-    )
-    steps: Count = like("60", 60, means="steps of the optimiser", source="ours: enough for configs/tune/first.yaml")
-    optimiser: Literal["adam", "sgd"] = like(
-        "adam", "adam", means="rule of descent, from optax", source="Kingma and Ba, arXiv:1412.6980"
-    )
-    learning_rate: Annotated[float, Field(gt=0.0)] = like(
-        "0.1",
-        0.1,
-        means="length of a step, on the logarithm of the shares",
-        source="ours: enough for configs/tune/first.yaml",
-        smooth="smooth",
-    )
-
-
 class Sections(Section):
     """The whole file."""
 
@@ -261,7 +237,7 @@ class Sections(Section):
         absent="the built-in list",
     )
     sweep: Sweep | None = like("{grid: {transport.window: [1 BDP, 2 BDP]}}", None)
-    tune: Tune | None = like("{parameter: split.weight}", None)
+    tune: Tune | None = like("{objective: last_completion}", None)
 
 
 def kinds(key: str) -> tuple[str, ...]:

@@ -1,126 +1,142 @@
-"""A tuning from a scenario: equal split, split by capacity and tuned split, side by side."""
+"""A tuning from a scenario: what is tuned and over what, the descent, and its report."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import hashlib
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.routing import all_paths, proportional
+from fabsim.scenario.certificate import Task, Tuning, ended, figures, report, row, seconds_of
+from fabsim.scenario.members import members
+from fabsim.scenario.tunables import parameters
+from fabsim.scenario.tune_keys import Over, Tune
 from fabsim.typing import Float
 
 if TYPE_CHECKING:
-    from fabsim.engine.problem import Problem
-    from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
+    from fabsim.study.objectives import Objective
 
-DIRECTIONS = 4
-"""Random directions along which the gradient is checked."""
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """What a tuning found. Seconds.
-
-    Attributes:
-        objective: its name.
-        equal, proportional, tuned: the objective of an equal split, of one by capacity, and of the tuned one.
-        history: [steps + 1] the objective on the way.
-        weight: [F, K] tuned shares.
-        exact, differences: [directions] derivatives of the smooth objective by autodiff and by differences (float64);
-            empty where no check was asked for.
-    """
-
-    objective: str
-    equal: float
-    proportional: float
-    tuned: float
-    history: Float
-    weight: Float
-    exact: Float
-    differences: Float
+JOURNAL = "journal.npz"
 
 
-def tune(scenario: Scenario, *, check: bool = True, progress: bool = True) -> Tuning:
-    """Run the `tune:` of a scenario, from an equal split over all paths.
+def tune(scenario: Scenario, *, out: Path | None = None, force: bool = False, progress: bool = True) -> Tuning:
+    """Run the `tune:` of a scenario.
 
     Args:
-        check: compare the gradient with central differences, in float64, first.
+        out: a folder for the journal, which another call goes on from; `force` begins anew.
 
     Raises:
-        InputError: the scenario has nothing to tune, or its routing leaves no choice.
+        InputError: the scenario has nothing to tune, or something that cannot be tuned.
         Stopped: a flow does not complete.
     """
-    from fabsim.study.tune import check_gradient
+    from fabsim.study.tune import Inert
     from fabsim.study.tune import tune as descend
 
-    plan = scenario.tune
-    if plan is None:
+    task = prepare(scenario, progress=progress)
+    journal = None if out is None else out / JOURNAL
+    if journal is not None and force:
+        journal.unlink(missing_ok=True)
+    began = time.perf_counter()
+    try:
+        tuned = descend(
+            task.batches, task.objective, task.plan, task.scales,
+            journal=journal, stamp=stamp(scenario), progress=progress,
+        )  # fmt: skip
+    except Inert as refusal:
+        raise InputError(instead(scenario, task, refusal.names)) from None
+    seconds = time.perf_counter() - began
+    found = report(scenario, task, tuned, seconds)
+    over = scenario.tune.over if scenario.tune else None
+    return with_healthy(scenario, found, task, progress) if over is not None and over.failures is not None else found
+
+
+def plan_of(scenario: Scenario) -> Tune:
+    """The section. Raises InputError where there is none."""
+    if scenario.tune is None:
         raise InputError(scenario.source.sentence((), "tune: this scenario has none; say what to tune under tune:"))
-    base = scenario.single()
-    net = base.network()
-    equal_split, by_capacity = all_paths(net.fabric, net.flows), proportional(net.fabric, net.flows)
-    if ((equal_split.weight > 0).sum(1) < 2).all():
-        raise InputError(scenario.source.sentence(("tune",), "every flow has a single path: there is no split to tune"))
-    exact = differences = np.zeros(0)
-    if check:
-        problem, model = compiled(base.change({"precision": "float64"}), equal_split)
-        exact, differences = check_gradient(
-            problem,
-            model,
-            last_completion=value(problem, model, "last_completion"),
-            objective=plan.objective,
-            directions=DIRECTIONS,
-            seed=scenario.seed,
-        )
-    problem, model = compiled(base, equal_split)
-    tuned = descend(
-        problem,
-        model,
-        last_completion=value(problem, model, "last_completion"),
-        objective=plan.objective,
-        steps=plan.steps,
-        optimiser=plan.optimiser,
-        learning_rate=plan.learning_rate,
-        progress=progress,
-    )
-    return Tuning(
-        objective=plan.objective,
-        equal=value(problem, model, plan.objective),
-        proportional=value(*compiled(base, by_capacity), plan.objective),
-        tuned=value(problem, tuned.model, plan.objective),
-        history=tuned.history,
-        weight=np.asarray(tuned.model.split.weight),
-        exact=exact,
-        differences=differences,
-    )
+    return scenario.tune
 
 
-def compiled(scenario: Scenario, routes: Any) -> tuple[Problem, Model[Any]]:
-    """Problem and model of a scenario on other routes."""
-    from fabsim.scenario.compile import assemble
+def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = True) -> Task:
+    """Everything up to the first step. Raises InputError, Stopped."""
+    from fabsim.study.cases import batches
+    from fabsim.study.objectives import Objective
+    from fabsim.study.plan import Plan, optimiser
+    from fabsim.study.tune import steps_for
 
-    return assemble(scenario, dataclasses.replace(scenario.network(), routes=routes))
+    section = plan_of(scenario)
+    try:
+        optimiser(section.optimiser, section.learning_rate, section.schedule, section.steps)
+    except InputError as error:
+        raise InputError(scenario.source.sentence(("tune", "optimiser"), str(error))) from None
+    split = any(entry.key == "split.weight" for entry in section.changes)
+    base, found = members(scenario, split, progress=progress)
+    rows = parameters(scenario, base, found)
+    objective = Objective(section.objective, checkpoint=checkpoint)
+    if not objective.simulated:
+        first = [{"utilisation": float(seconds_of(one, one.model).max())} for one in found]
+    else:
+        first = [figures(one, objective) for one in found]
+        last = max(steps_for(one.problem, start["last_completion"]) for one, start in zip(found, first, strict=True))
+        every = max(10, round(math.sqrt(last)))  # memory: as many frames as steps in a frame
+        objective = replace(objective, steps=last, every=every)
+    over = section.over or Over()
+    plan = Plan(
+        optimiser=section.optimiser, learning_rate=section.learning_rate, schedule=section.schedule,
+        steps=section.steps, restarts=section.restarts, tolerance=section.tolerance, patience=section.patience,
+        measure=over.measure, share=over.share, seed=scenario.seed,
+    )  # fmt: skip
+    groups = batches([(one.problem, one.model) for one in found], rows, [one.entry for one in found])
+    return Task(plan, objective, scales(scenario, objective, first), base, found, rows, groups, progress)
 
 
-def value(problem: Problem, model: Model[Any], objective: Any) -> float:
-    """The objective of a model, by a run to its end."""
-    from fabsim.engine.run import run
-    from fabsim.study.tune import true_value
+def scales(scenario: Scenario, objective: Objective, first: Sequence[dict[str, float]]) -> Float:
+    """[terms] the value of each term at the start, on average. Raises InputError for one that is zero already."""
+    found = np.array([np.mean([one[name] for one in first]) for name, _ in objective.weights])
+    for (name, _), value in zip(objective.weights, found, strict=True):
+        if value == 0:
+            raise InputError(scenario.source.sentence(("tune", "objective"), f"{name} is zero at the start already: "
+                                                      "there is nothing to make smaller; leave it out"))  # fmt: skip
+    return found
 
-    return float(true_value(run(problem, model, progress=False).trace.completion, objective))
+
+def stamp(scenario: Scenario) -> str:
+    """What a journal must be about to be gone on from."""
+    return hashlib.sha256(scenario.resolved().encode()).hexdigest()
 
 
-def as_text(tuning: Tuning) -> str:
-    """The outcome as a table."""
-    name = tuning.objective.replace("_", " ")
-    rows = [("equal split", tuning.equal), ("split by capacity", tuning.proportional), ("tuned split", tuning.tuned)]
-    lines = [f"{'':18}  {name} (us)  against equal"]
-    lines += [f"{text:18}  {x * 1e6:{len(name) + 5}.3f}  {100 * (x / tuning.equal - 1):+11.2f} %" for text, x in rows]
-    if len(tuning.exact):
-        worst = np.max(np.abs(tuning.exact / tuning.differences - 1))
-        lines.append(f"gradient against central differences in float64: {worst:.1e} off at most, relative")
-    return "\n".join(lines)
+def instead(scenario: Scenario, task: Task, names: Sequence[str]) -> list[str]:
+    """A sentence for each parameter that changes nothing: its place, and what does change something."""
+    from fabsim.scenario.attribute import felt
+
+    rest = felt(task.base, task.objective)
+    use = f"tune {', '.join(rest)} instead" if rest else "nothing else does, either"
+    keys = [entry.key for entry in plan_of(scenario).changes]
+    text = "its gradient is exactly zero: the objective does not depend on it here"
+    return [
+        scenario.source.sentence(("tune", "parameters", keys.index(name), "key"), f"{name}: {text}; {use}")
+        for name in names
+    ]
+
+
+def with_healthy(scenario: Scenario, found: Tuning, task: Task, progress: bool) -> Tuning:
+    """A row more: what the tuning for the fabric in which nothing fails is worth over the same failures."""
+    from fabsim.study.tune import tune as descend
+
+    section = plan_of(scenario)
+    over = section.over
+    assert over is not None
+    alone = {key: value for key, value in scenario.source.data["tune"]["over"].items() if key != "failures"}
+    healthy = prepare(scenario.change({"tune.over": alone}), progress=progress)
+    tuned = descend(healthy.batches, healthy.objective, healthy.plan, healthy.scales, progress=progress)
+    ends = [ended(one, parts, tuned.raw) for one, parts in zip(task.members, task.parameters, strict=True)]
+    more = row("tuned, healthy fabric", task, [model for _, model in ends], [problem for problem, _ in ends])
+    place = next(number for number, one in enumerate(found.rows) if one.name == "tuned")
+    return replace(found, rows=[*found.rows[:place], more, *found.rows[place:]])

@@ -118,6 +118,8 @@ def _quantile(ranked: Mapping[str, tuple[Array, Array]], name: str) -> Array:
 
 def stacked(told: Sequence[Facts]) -> Facts:
     """Facts of several members, with as many collectives each (those that are missing have no flow)."""
+    if all(one is told[0] for one in told):  # they have one network
+        return jax.tree.map(lambda x: np.broadcast_to(x, (len(told), *np.shape(x))), told[0])
     most = max(len(one.volume) for one in told)
 
     def widened(one: Facts) -> list[Any]:

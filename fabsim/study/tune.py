@@ -1,10 +1,11 @@
-"""Tuning: descent through the simulator with optax, from where the scenario stands."""
+"""Tuning: descent through the simulator with optax, over any parameters, for one case or many at once."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,143 +14,146 @@ import optax
 from tqdm import tqdm
 
 from fabsim.engine.problem import Problem
-from fabsim.engine.simulate import simulate
-from fabsim.errors import Stopped
-from fabsim.models.model import Model, Split
+from fabsim.errors import InputError, Stopped
+from fabsim.study.cases import Batch, Raw, each, value
+from fabsim.study.journal import Journal
+from fabsim.study.objectives import SHARPNESS, Objective
+from fabsim.study.parameters import Parameter
+from fabsim.study.plan import Plan, optimiser, settled
 from fabsim.typing import Array, Float
 
-Objective = Literal["last_completion", "mean_completion"]
-
-SHARPNESS = 100.0
-"""The smooth maximum weighs a flow down by e for each percent that it is faster than the slowest: log-sum-exp of
-completions over their largest value / SHARPNESS."""
-
 SPARE = 1.5
-"""The tuner simulates this much longer than its starting point needs, so that worse splits on the way still finish."""
+"""A descent simulates this much longer than its starting point needs, so that worse points on the way still finish."""
+
+ANNEAL = 10.0
+"""From its first step to its last a descent sharpens its maxima by this factor, around SHARPNESS: smooth ones are
+easier to follow, sharp ones are what is wanted."""
+
+SPREAD = 1.0
+"""Standard deviation of the raw numbers with which a restart begins."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """What a tuning found.
+    """What a descent found. R descents, M cases in their order of batches.
 
     Attributes:
-        model: the best model met, by the true objective.
-        history: [steps + 1] true objective in seconds, the starting point first.
-        smooth: [steps + 1] the objective that was descended.
+        raw: raw numbers of the best point met, by the true objective.
+        figures: [M, terms] true figures there, SI units.
+        history: [steps + 1, R] the true objective, the starting point first; 1 is where the first descent began.
+        smooth: [steps + 1, R] what was descended.
+        terms: [steps + 1, R, terms] true figures on the way, on average over the cases.
     """
 
-    model: Model[Any]
+    raw: Raw
+    figures: Float
     history: Float
     smooth: Float
+    terms: Float
 
 
-def with_logits(model: Model[Any], logits: Array) -> Model[Any]:
-    """The model split by the softmax of [F, K] logits over the lanes in use: rows sum to 1 by construction."""
-    used = model.split.weight > 0
-    weight = jax.nn.softmax(jnp.where(used, logits, -jnp.inf), axis=-1)
-    return dataclasses.replace(model, split=Split(weight))
+def starts(parameters: Sequence[Parameter], plan: Plan) -> Raw:
+    """[R, ...] where each descent begins: the first as the parameters say, the others scattered around it."""
+    random = np.random.default_rng(plan.seed)
+    first = [np.asarray(parameter.begin()) for parameter in parameters]
+    noise = [random.normal(0, SPREAD, (plan.restarts + 1, *raw.shape)) for raw in first]
+    return tuple(
+        jnp.asarray(raw + np.where(np.arange(len(extra)).reshape(-1, *[1] * raw.ndim) == 0, 0, extra), raw.dtype)
+        for raw, extra in zip(first, noise, strict=True)
+    )
 
 
-def logits_of(model: Model[Any]) -> Array:
-    """The logits that give the model's own split."""
-    weight = model.split.weight
-    return jnp.where(weight > 0, jnp.log(jnp.where(weight > 0, weight, 1.0)), 0.0)
+def tune(
+    some: Sequence[Batch],
+    objective: Objective,
+    plan: Plan,
+    scales: Float,
+    *,
+    journal: Path | None = None,
+    stamp: str = "",
+    progress: bool = True,
+) -> Tuned:
+    """Descend from the start that the parameters of the first batch say, and scattered points beside it.
+
+    All of a step, the optimiser's rule included, is one compiled program. After each step its outcome is written to
+    `journal`, whole or not at all; a journal with the same `stamp` is gone on from.
+
+    Args:
+        scales: [terms] what each term is measured by, SI units: its value at the start.
+
+    Raises:
+        InputError: no such optimiser.
+        Inert: a parameter whose gradient is exactly zero.
+        Stopped: an objective that is not finite in every descent (a flow did not complete), with the step.
+    """
+    rule = optimiser(plan.optimiser, plan.learning_rate, plan.schedule, plan.steps)
+    parameters = jax.tree.map(lambda x: x[0], some[0].parameters)
+    raw = starts(parameters, plan)
+
+    def one(raw: Raw, state: Any, some: Sequence[Batch], scales: Array, sharpness: Array) -> Any:
+        def descended(raw: Raw) -> tuple[Array, tuple[Array, Array]]:
+            return value(objective, plan, raw, some, scales, sharpness)
+
+        (smooth, (true, figures)), slope = jax.value_and_grad(descended, has_aux=True)(raw)
+        updates, state = rule.update(
+            slope, state, raw, value=smooth, grad=slope, value_fn=lambda raw: descended(raw)[0]
+        )
+        felt = jnp.stack([jnp.abs(part).max() for part in slope])
+        return optax.apply_updates(raw, updates), state, smooth, true, figures, felt
+
+    @jax.jit
+    def advance(raw: Raw, state: Any, some: Sequence[Batch], scales: Array, sharpness: Array) -> Any:
+        return each(lambda raw, state: one(raw, state, some, scales, sharpness), plan.restarts + 1, raw, state)
+
+    state = jax.vmap(rule.init)(raw)
+    log = Journal.open(journal, stamp, {"raw": raw, "state": state, "best": raw})
+    with tqdm(total=plan.steps, initial=min(log.steps, plan.steps), unit="step", leave=False,
+              disable=None if progress else True) as bar:  # fmt: skip
+        while log.steps <= plan.steps and not settled(log.history, plan):
+            sharp = SHARPNESS * ANNEAL ** (log.steps / max(plan.steps, 1) - 0.5)
+            at = log.tree["raw"]
+            after, state, smooth, true, figures, felt = advance(
+                at, log.tree["state"], some, jnp.asarray(scales), jnp.asarray(sharp)
+            )
+            true = np.where(np.isfinite(np.asarray(true)), np.asarray(true), np.inf)
+            if not np.isfinite(true).any():
+                raise Stopped(f"tuning step {log.steps}: a flow does not complete any more; a smaller learning_rate "
+                              "would do")  # fmt: skip
+            if not log.steps:
+                refuse_inert(parameters, np.asarray(felt).max(0))
+            best = log.tree["best"]
+            if true.min() < log.history.min(initial=np.inf):
+                best = jax.tree.map(lambda x: jnp.broadcast_to(x[int(true.argmin())], x.shape), at)  # noqa: B023
+            log = log.add({"raw": after, "state": state, "best": best}, true, np.asarray(smooth), np.asarray(figures))
+            bar.update(int(log.steps > 1))
+            bar.set_postfix_str(objective.shown(log.figures[-1, true.argmin()].mean(0)))
+    place = np.unravel_index(log.history.argmin(), log.history.shape)
+    return Tuned(
+        raw=jax.tree.map(lambda x: x[0], log.tree["best"]),
+        figures=log.figures[place],
+        history=log.history,
+        smooth=log.smooth,
+        terms=log.figures.mean(2),
+    )
 
 
-def true_value(completion: Array, objective: Objective) -> Array:
-    """The objective as reported, in seconds."""
-    return completion.max() if objective == "last_completion" else completion.mean()
+class Inert(InputError):
+    """Parameters whose gradient is exactly zero, by name."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            [f"{name}: its gradient is exactly zero: the objective does not depend on it" for name in names]
+        )
+        self.names = names
 
 
-def smooth_value(completion: Array, objective: Objective) -> Array:
-    """The objective as descended: the last completion is a smooth maximum, else only the slowest flow would move."""
-    if objective == "mean_completion":
-        return completion.mean()
-    width = completion.max() / SHARPNESS
-    return width * jax.nn.logsumexp(completion / width) - width * jnp.log(completion.size)
-
-
-def objective_of(
-    problem: Problem, model: Model[Any], steps: int, objective: Objective
-) -> Callable[[Array], tuple[Array, Array]]:
-    """logits -> (smooth objective, true objective), through the simulator."""
-
-    def value(logits: Array) -> tuple[Array, Array]:
-        completion = simulate(problem, with_logits(model, logits), steps=steps).completion
-        return smooth_value(completion, objective), true_value(completion, objective)
-
-    return value
+def refuse_inert(parameters: Sequence[Parameter], felt: Float) -> None:
+    """Raises Inert for parameters whose gradient is exactly zero at all starts: nothing would ever move them."""
+    names = [one.name for one, slope in zip(parameters, felt, strict=True) if slope == 0]
+    if names:
+        raise Inert(names)
 
 
 def steps_for(problem: Problem, last_completion: float) -> int:
     """Steps that a descent simulates, from the last completion of its starting point."""
     return int(np.ceil(last_completion * SPARE / float(problem.dt))) + problem.ring
-
-
-def tune(
-    problem: Problem,
-    model: Model[Any],
-    *,
-    last_completion: float,
-    objective: Objective = "last_completion",
-    steps: int = 60,
-    optimiser: str = "adam",
-    learning_rate: float = 0.1,
-    progress: bool = True,
-) -> Tuned:
-    """Descend over the split weights of every flow.
-
-    Args:
-        last_completion: of the model as it is, in seconds (from a run).
-        steps: of the optimiser.
-        optimiser: the name of an optax optimiser that takes a learning rate.
-
-    Raises:
-        Stopped: an objective that is not finite (a flow did not complete), with the step of the optimiser.
-    """
-    compute = jax.jit(
-        jax.value_and_grad(objective_of(problem, model, steps_for(problem, last_completion), objective), has_aux=True)
-    )
-    rule = getattr(optax, optimiser)(learning_rate)
-    logits = logits_of(model)
-    state = rule.init(logits)
-    history, smooth, best = [], [], (np.inf, logits)
-    with tqdm(total=steps, unit="step", disable=None if progress else True, leave=False) as bar:
-        for step in range(steps + 1):
-            (descended, true), slope = compute(logits)
-            if not np.isfinite(float(true)):
-                raise Stopped(
-                    f"tuning step {step}: a flow does not complete any more; a smaller learning rate would do"
-                )
-            history.append(float(true))
-            smooth.append(float(descended))
-            best = min(best, (float(true), logits), key=lambda pair: pair[0])
-            bar.set_postfix_str(f"{float(true) * 1e6:.3f} us")
-            if step < steps:
-                bar.update()
-                updates, state = rule.update(slope, state, logits)
-                logits = jnp.asarray(optax.apply_updates(logits, updates))
-    return Tuned(with_logits(model, best[1]), np.array(history), np.array(smooth))
-
-
-def check_gradient(
-    problem: Problem, model: Model[Any], *, last_completion: float, objective: Objective, directions: int, seed: int
-) -> tuple[Float, Float]:
-    """Directional derivatives by autodiff and by central differences, at a point a little off the model's own split.
-
-    Off, because an even split over equal links is a tie: at a kink the two one-sided differences differ, and no
-    central difference is a derivative. Give a problem in float64.
-    """
-    random = np.random.default_rng(seed)
-    value = objective_of(problem, model, steps_for(problem, last_completion), objective)
-    smooth = jax.jit(lambda logits: value(logits)[0])
-    shape = model.split.weight.shape
-    point = logits_of(model) + jnp.asarray(random.normal(0, 0.05, shape), model.split.weight.dtype)
-    slope = jax.jit(jax.grad(smooth))(point)
-    exact, differences = [], []
-    for _ in range(directions):
-        way = jnp.asarray(random.normal(0, 1, shape), point.dtype)
-        h = 1e-6
-        exact.append(float((slope * way).sum()))
-        differences.append(float((smooth(point + h * way) - smooth(point - h * way)) / (2 * h)))
-    return np.array(exact), np.array(differences)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from difflib import ndiff
-from typing import TYPE_CHECKING
 
 from fabsim.errors import InputError
 from fabsim.journal import Journal
 
-if TYPE_CHECKING:
-    from fabsim.scenario.scenario import Scenario
 
+def refuse_another(here: str, found: Journal) -> None:
+    """Raises InputError, with the first line that differs, for a folder that holds the sweep of another scenario.
 
-def refuse_another(scenario: Scenario, found: Journal) -> None:
-    """Raises InputError, with the first line that differs, for a folder that holds the sweep of another scenario."""
-    there, here = found.plan["scenario"], scenario.resolved()
+    here: this one, resolved.
+    """
+    there = found.plan["scenario"]
     if there == here:
         return
     changes = [line for line in ndiff(there.splitlines(), here.splitlines()) if line[0] in "+-"]

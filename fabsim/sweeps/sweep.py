@@ -86,9 +86,10 @@ def sweep(
         text = "sweep: this scenario has none; say what to vary under sweep: grid:"
         raise InputError(scenario.source.sentence((), text))
     points, compiler = design(scenario), Compiler()
-    kept, todo = _begin(scenario, points, compiler, out, devices, progress)
+    text = scenario.resolved()
+    kept, todo = _begin(scenario, text, points, compiler, out, devices, progress)
     run_shards(scenario, points, todo, kept, compiler, rank or Rank(), devices=devices, progress=progress)
-    sheet = whole(scenario, points, (found for _, found in kept.sheets()))
+    sheet = whole(scenario, text, points, (found for _, found in kept.sheets()))
     found = dataset(sheet)
     complete = len(kept.done()) == len(todo.shards)
     if isinstance(kept, Journal) and complete:
@@ -99,7 +100,13 @@ def sweep(
 
 
 def _begin(
-    scenario: Scenario, points: Design, compiler: Compiler, out: str | Path | None, devices: int | None, progress: bool
+    scenario: Scenario,
+    text: str,
+    points: Design,
+    compiler: Compiler,
+    out: str | Path | None,
+    devices: int | None,
+    progress: bool,
 ) -> tuple[Keeper, Plan]:
     """Where shards are kept, and the plan: that of the folder, if it has one for this scenario."""
 
@@ -110,8 +117,8 @@ def _begin(
         return Memory(), planned()
     found = journal.existing(out)
     if found is None:
-        found = journal.begin(out, {"scenario": scenario.resolved(), **planned().data()})
-    refuse_another(scenario, found)
+        found = journal.begin(out, {"scenario": text, **planned().data()})
+    refuse_another(text, found)
     for file in found.set_aside_corrupt():
         warnings.warn(f"{file}: not what was written there; it is set aside and done again", stacklevel=3)
     return found, Plan.of(found.plan)

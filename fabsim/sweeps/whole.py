@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
 
 
-def whole(scenario: Scenario, design: Design, sheets: Iterable[Sheet]) -> Sheet:
+def whole(scenario: Scenario, resolved: str, design: Design, sheets: Iterable[Sheet]) -> Sheet:
     """Shards put together; NaN, and the reason NOT_RUN, where one is missing."""
     names = [axis.name for axis in design.axes]
     variables = coordinates(design)
@@ -49,7 +49,7 @@ def whole(scenario: Scenario, design: Design, sheets: Iterable[Sheet]) -> Sheet:
     for name, (variable, full) in traces.items():
         dims = (*names, variable.dims[1].rstrip("0123456789"))
         variables[name] = Variable(dims, full.reshape(*design.shape, -1), variable.units, variable.long_name)
-    text = Variable((), np.array(scenario.resolved(), dtype=object), long_name="resolved scenario, YAML")
+    text = Variable((), np.array(resolved, dtype=object), long_name="resolved scenario, YAML")
     attributes = {
         "kind": "sweep",
         "name": scenario.name,

@@ -1,0 +1,105 @@
+"""A sweep against the same runs one by one, on one device and on all: in a process of its own, since the number of
+devices that a CPU stands for is settled when JAX starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fabsim.bench.figure import SCENARIO, STEPS, Figure, least
+from fabsim.options import cores
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of all variants, warm.
+
+    Attributes:
+        singly: one after the other.
+        one, every: as batches on one device, and on all.
+        sweep: as `fabsim sweep` does it on all devices, with plan, figures and files.
+        devices: how many there are.
+    """
+
+    singly: float
+    one: float
+    every: float
+    sweep: float
+    devices: int
+
+
+def many(members: int) -> list[Figure]:
+    """The lines of the table."""
+    program = f"from fabsim.bench.many import measure; measure({members})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
+    t = Times(**json.loads(done.stdout.splitlines()[-1]))
+    layer = 100 * (1 - t.every / t.sweep)
+    return [
+        Figure(f"{members:,} variants", f"{t.every:.1f} s", f"in batches on {t.devices} devices, {STEPS} steps each"),
+        Figure("sweep", f"{t.singly / t.every:.2f} x", f"the throughput of {members:,} runs one by one"),
+        Figure("one device", f"{t.singly / t.one:.2f} x", "the same on one device"),
+        Figure("devices", f"{t.one / t.every:.2f} x", f"{t.devices} devices against one"),
+        Figure("sweep layer", f"{layer:.1f} %", "of fabsim sweep is plan, figures, files and progress"),
+    ]
+
+
+def measure(members: int) -> None:
+    """Print the times as JSON."""
+    import jax
+
+    devices = cores()
+    if jax.config.jax_platforms in (None, "", "cpu"):  # type: ignore[attr-defined]
+        jax.config.update("jax_num_cpu_devices", devices)
+    from fabsim.engine.simulate import simulate
+    from fabsim.options import keep_compiled_programs
+    from fabsim.scenario import load
+    from fabsim.study.advance import run_batch
+    from fabsim.sweeps.sweep import sweep
+
+    keep_compiled_programs()
+    devices = len(jax.local_devices())
+    problem, model = load(SCENARIO).compile()
+
+    def once() -> Any:
+        return jax.block_until_ready(simulate(problem, model, steps=STEPS).completion)
+
+    whole, few = variants(problem, model, members), variants(problem, model, 128 * devices)
+
+    def batches(some: Any, count: int) -> None:
+        run_batch(some, until=STEPS * float(problem.dt), devices=count)
+
+    buffers = [f"{200_000 + 300 * number} B" for number in range(members)]
+    section = {"grid": {"queue.buffer": buffers}, "metrics": ["last_completion", "completion_p99", "queue_peak"]}
+    scenario = load({**SCENARIO, "sweep": section})
+
+    def layered() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            sweep(scenario, Path(folder) / "sweep", devices=devices, progress=False)
+
+    for work in (once, lambda: batches(few, 1), lambda: batches(few, devices), layered):
+        work()  # compiles
+    times = Times(
+        singly=least(lambda: [once() for _ in range(members)], 1),
+        one=least(lambda: batches(whole, 1), 1),
+        every=least(lambda: batches(whole, devices), 2),
+        sweep=least(layered, 2),
+        devices=devices,
+    )
+    print(json.dumps(vars(times)))
+
+
+def variants(problem: Any, model: Any, members: int) -> Any:
+    """The same network with buffers from half to one and a half times as large."""
+    import numpy as np
+
+    from fabsim.engine.batch import batch
+
+    sizes = np.linspace(0.5, 1.5, members, dtype=np.float32)
+    buffer = np.asarray(model.queue.buffer)
+    return batch([problem] * members, [replace(model, queue=replace(model.queue, buffer=buffer * x)) for x in sizes])

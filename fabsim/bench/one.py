@@ -1,0 +1,74 @@
+"""One run: how long it takes, compiled and warm, and its gradient."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from fabsim.bench.figure import SCENARIO, STEPS, Figure, least
+from fabsim.engine.simulate import begin, simulate
+from fabsim.scenario import load
+
+PACKET_SECONDS = 2.11
+"""CPU seconds of a packet-level simulator (uet-htsim at 40ccb05, one thread of a 2.4 GHz core, +-30 %) for the same
+permutation: 128 hosts, 2 MB each, sprayed over 128 entropy values under a fixed window."""
+
+
+def one(repeats: int) -> list[Figure]:
+    """Measure one run: compiled, warm, and its gradient."""
+    began = time.perf_counter()
+    problem, model = load(SCENARIO).compile()
+    built = time.perf_counter() - began
+
+    def once() -> Any:
+        return jax.block_until_ready(simulate(problem, model, steps=STEPS).completion)
+
+    began = time.perf_counter()
+    once()
+    first = time.perf_counter() - began
+    warm = least(once, repeats)
+    slope = jax.jit(jax.grad(lambda m: simulate(problem, m, steps=STEPS).completion.max()))
+    began = time.perf_counter()
+    jax.block_until_ready(slope(model))
+    first_slope = time.perf_counter() - began
+    gradient = least(lambda: jax.block_until_ready(slope(model)), max(repeats // 2, 2))
+    state = begin(problem, model)
+    size = sum(x.nbytes for x in jax.tree.leaves(state))
+    copy = least(copier(size), repeats)
+    hops = problem.at.row.shape[0] * problem.flows * model.split.weight.shape[1] + problem.flows
+    return [
+        Figure("import fabsim", f"{import_seconds():.2f} s", "beyond the import of jax"),
+        Figure("build", f"{built:.2f} s", "scenario to arrays"),
+        Figure("first result", f"{first:.2f} s", "of which nearly all is compilation, once per shape"),
+        Figure("warm run", f"{warm * 1e3:.1f} ms", f"{problem.flows} flows, {STEPS} steps"),
+        Figure("against packets", f"{PACKET_SECONDS / warm:.0f} x", f"faster than {PACKET_SECONDS} CPU s of packets"),
+        Figure("steps", f"{STEPS / warm:,.0f} /s", "of the whole fabric"),
+        Figure("subflow-hops", f"{STEPS * hops / warm / 1e6:.0f} M/s", f"{hops} advance in a step"),
+        Figure(
+            "step against copy", f"{warm / STEPS / copy:.1f} x", f"the time to copy its state of {size / 1e3:.0f} kB"
+        ),
+        Figure("gradient", f"{gradient / warm:.1f} x", f"a run, by all parameters (compiled in {first_slope:.1f} s)"),
+    ]
+
+
+def copier(size: int) -> Callable[[], Any]:
+    """A plain copy of so many bytes."""
+    source = np.ones(size, np.uint8)
+    target = np.empty_like(source)
+    return lambda: np.copyto(target, source)
+
+
+def import_seconds() -> float:
+    """Seconds that `import fabsim` and its public names take in a fresh process that has jax already."""
+    program = (
+        "import time, jax, jax.numpy; began = time.perf_counter(); import fabsim; "
+        "fabsim.load, fabsim.simulate, fabsim.run, fabsim.open; print(time.perf_counter() - began)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return float(done.stdout)

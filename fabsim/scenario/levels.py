@@ -1,0 +1,247 @@
+"""Levels that may be tuned: buffers, thresholds, capacities, starts, numbers of a transport, with bounds and budgets.
+
+What a level stands for is what the scenario language can say again, so that a tuned scenario is a scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabsim.scenario.compile import Network
+from fabsim.scenario.fabrics import switching
+from fabsim.scenario.files import existing
+from fabsim.scenario.keys import Key, keys_of
+from fabsim.scenario.member import OTHERS, Member, Refuse, own
+from fabsim.scenario.price_keys import load_prices
+from fabsim.scenario.traffic_keys import ListedFlows
+from fabsim.scenario.tune_keys import Tuned
+from fabsim.topology.linear import cost_per_rate
+from fabsim.typing import Float, Int
+from fabsim.units import AMOUNT, RATE, TIME, UnitError
+
+if TYPE_CHECKING:
+    from fabsim.study.parameters import Levels
+
+
+def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse: Refuse) -> Levels:
+    """Buffers by tier, link or all; thresholds, of which a scenario has one each, for all."""
+    net, mtu = member.net, member.scenario.packet.mtu
+    if name != "buffer" and not member.model.transport.signals:
+        kind = member.scenario.transport.kind
+        raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
+                     "queue.buffer, or take a transport that does (nscc)")  # fmt: skip
+    chosen = member.scenario.queue
+    if not hasattr(chosen, "buffer") and (name == "buffer" or (name == "ecn_high" and entry.high is None)):
+        do = "tune links.capacity instead" if name == "buffer" else "give high, like high: 1 BDP"
+        raise refuse("key", f"a port has no buffer of its own under queue: {{kind: {chosen.kind}}}; {do}")
+    per = own(entry, ("tier", "link", "all") if name == "buffer" else ("all",), refuse)
+    fabric, now = net.fabric, getattr(net.queues, name)
+    marks = chosen.ecn_last_hop | (name == "buffer") | (fabric.dst >= fabric.hosts)
+    ports = np.flatnonzero((fabric.src >= fabric.hosts) & (fabric.capacity > 0) & marks)
+    group = _grouped(per, member, ports, directed=True)
+    read = lambda key: _amount(entry, key, net.baseline.bdp, refuse)  # noqa: E731
+    low, high = read("low"), read("high")
+    if name != "buffer" and entry.total is not None:
+        raise refuse("total", f"{entry.key} is one value for all links; give low and high")
+    if name != "buffer":
+        both = {"queue.ecn_low", "queue.ecn_high"} <= set(given)
+        start = {side: _start_levels(group, getattr(net.queues, side), fabric.speed)[0]
+                 for side in ("buffer", "ecn_low", "ecn_high")}  # fmt: skip
+        middle = 0.5 * (start["ecn_low"] + start["ecn_high"])
+        ends = (mtu, middle if both else start["ecn_high"]), (middle if both else start["ecn_low"], start["buffer"])
+        ends = ends[name == "ecn_high"]
+        low, high = ends[0] if low is None else low, ends[1] if high is None else high
+    follow = ()
+    if name == "buffer" and member.scenario.queue.ecn_low == "auto":
+        follow = ("model", "queue", "ecn_low"), ("model", "queue", "ecn_high")
+    low = mtu if low is None else low
+    total = _total(entry, lambda: read("total"), float(now[ports].sum()), refuse)
+    return _levels(entry, ("model", "queue", name), group, now, fabric.speed, low, high, total, 1.0, follow, refuse)
+
+
+def capacity(entry: Tuned, member: Member, refuse: Refuse) -> Levels:
+    """Rates of the links between switches. Links of hosts stay: windows and buffers are derived from their rate."""
+    per = own(entry, ("tier", "link", "all"), refuse)
+    fabric = member.net.fabric
+    between = (fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts) & (fabric.capacity > 0)
+    if not between.any():
+        raise refuse("key", "there are no links between switches; links of hosts set windows and buffers, and stay")
+    if entry.total is not None and entry.cost is not None:
+        raise refuse("cost", "a total and a cost are two budgets; give one of them")
+    links = np.flatnonzero(between)
+    group = _grouped(per, member, links, directed=False)
+    price: Float | float = 1.0
+    if entry.cost is not None:
+        named = member.scenario.prices
+        prices = load_prices(None if named is None else existing(member.scenario, ("prices",), named))
+        price, missing = cost_per_rate(fabric, prices, switching(member.scenario, fabric))
+        if missing and (np.isnan(price[links])).any():
+            raise refuse("cost", f"the price list lacks what these links need: {missing[0]}; give total instead")
+        total = float((price * fabric.capacity)[links].sum()) if entry.cost == "now" else float(entry.cost)
+    else:
+        read = lambda: _read(RATE.parse, entry, "total", refuse)  # noqa: E731
+        total = _total(entry, read, float(fabric.capacity[links].sum()), refuse)
+    rate = lambda key: _read(RATE.parse, entry, key, refuse)  # noqa: E731
+    low, high = rate("low"), rate("high")
+    start = _start_levels(group, fabric.capacity, fabric.speed)
+    low = 0.01 * start if low is None else low
+    path = ("model", "links", "capacity")
+    return _levels(entry, path, group, fabric.capacity, fabric.speed, low, high, total, price, (), refuse)
+
+
+def start_times(entry: Tuned, member: Member, refuse: Refuse) -> Levels:
+    """Starts of whole traffic entries, or of listed flows one by one; flows that wait for others stay."""
+    from fabsim.study.parameters import levels
+
+    per = own(entry, ("entry", "flow"), refuse)
+    traffic, flows = member.scenario.traffic, member.net.flows
+    listed = [isinstance(one, ListedFlows) and one.list is not None for one in traffic]
+    if per == "flow" and not all(listed):
+        raise refuse("per", "flows of generated traffic have no start of their own; use entry, or list the flows")
+    if per == "entry" and not all(hasattr(one, "start") for one in traffic):
+        raise refuse("per", "listed flows have no common start; use flow")
+    if entry.total is not None:
+        raise refuse("total", "starts have no total; give high, the latest")
+    high = _read(TIME.parse, entry, "high", refuse)
+    if high is None:
+        raise refuse("high", "missing; give the latest start, like high: 50 us")
+    low = _read(TIME.parse, entry, "low", refuse) or 0.0
+    key = member.entry if per == "entry" else np.arange(flows.count)
+    group = np.where(flows.trigger < 0, key, -1)
+    start = np.zeros(int(key.max()) + 1)
+    start[key] = flows.start
+    return levels(entry.key, ("problem", "start"), group, start, low=low, high=high)
+
+
+def gain(entry: Tuned, name: str, member: Member, refuse: Refuse) -> Levels:
+    """A number of the transport's law."""
+    import jax
+
+    from fabsim.study.parameters import levels
+
+    keys = {key.name: key for key in keys_of(type(member.scenario.transport))}
+    law = member.model.transport
+    numbers = [key for key in keys if isinstance(getattr(law, key, None), jax.Array)]
+    smooth = [key for key in numbers if keys[key].smooth not in ("jumps", "choice")]
+    use = ", ".join(f"transport.{key}" for key in smooth) or OTHERS
+    kind = member.scenario.transport.kind
+    if name not in numbers:
+        raise refuse("key", f"the transport ({kind}) has no number {name!r}; tune {use}")
+    if name not in smooth:
+        raise refuse("key", f"{entry.key} is only compared with, so that its gradient is zero everywhere; tune {use}")
+    own(entry, ("all",), refuse)
+    if entry.total is not None:
+        raise refuse("total", f"{entry.key} is one number; give low and high")
+    value = np.asarray(getattr(law, name), float)
+    if value.ndim:
+        raise refuse("key", f"{entry.key} is a number for each flow; tune {use}")
+    read = _reader(keys[name], member.net.baseline.nic_bdp)
+    low, high = (_read(read, entry, side, refuse) for side in ("low", "high"))
+    return levels(entry.key, ("model", "transport", name), np.zeros((), int), value.reshape(1),
+                  low=0.0 if low is None else low, high=high)  # fmt: skip
+
+
+def as_in(members: Sequence[Member], levels: Levels, now: Callable[[Network], Float]) -> list[Levels]:
+    """The same levels in each member, where a failed link has a part of its level, as the member has it."""
+    import jax.numpy as jnp
+
+    start = np.append(np.asarray(levels.start), 1.0)[np.asarray(levels.group)]
+    return [replace(levels, factor=jnp.asarray(now(member.net) / start, levels.factor.dtype)) for member in members]
+
+
+def _grouped(per: str, member: Member, links: Int, directed: bool) -> Int:
+    """[L] group of each link, -1 for one that stays."""
+    group = np.full(member.net.fabric.links, -1)
+    group[links] = {
+        "all": lambda: np.zeros(len(links), int),
+        "link": lambda: np.arange(len(links)),
+        "tier": lambda: _tiers(member, links, directed),
+    }[per]()
+    return group
+
+
+def _tiers(member: Member, links: Int, directed: bool) -> Int:
+    """Group of each of some links by the tiers at its ends."""
+    fabric = member.net.fabric
+    ends = np.stack([fabric.tier[fabric.src[links]], fabric.tier[fabric.dst[links]]], 1)
+    return np.unique(ends if directed else np.sort(ends, 1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _levels(
+    entry: Tuned,
+    path: tuple[str, ...],
+    group: Int,
+    now: Float,
+    speed: Float,
+    low: float | Float,
+    high: float | None,
+    total: float | None,
+    price: Float | float,
+    follow: tuple[tuple[str, ...], ...],
+    refuse: Refuse,
+) -> Levels:
+    """Levels of links: each link has its level times what it has now over the level of its group at the start."""
+    from fabsim.study.parameters import levels
+
+    start = _start_levels(group, now, speed)
+    some = group >= 0
+    factor = np.where(some, now / start[group], 1.0)
+    each = np.bincount(group[some], (factor * price)[some], minlength=len(start)).astype(float)
+    if high is not None and np.any(np.asarray(high) <= low):
+        raise refuse("high", f"must be more than low, given {entry.high}; give a larger one")
+    if total is not None and len(start) == 1:
+        raise refuse("cost" if entry.cost is not None else "total", "of one value alone the budget is the value; give "
+                     "more than one, by per: link or per: tier, or leave the budget out")  # fmt: skip
+    if total is not None:
+        least, most = (each * low).sum(), np.inf if high is None else (each * high).sum()
+        if not least < total < most:
+            key = "cost" if entry.cost is not None else "total"
+            raise refuse(key, f"the bounds leave from {least:.4g} to {most:.4g}, given {total:.4g}; give one between")
+    return levels(entry.key, path, group, start, low=low, high=high, factor=factor, price=each, total=total,
+                  follow=follow)  # fmt: skip
+
+
+def _start_levels(group: Int, now: Float, speed: Float) -> Float:
+    """[G] what a healthy link of each group has, on average."""
+    some = group >= 0
+    whole = np.divide(now, speed, out=np.zeros_like(now), where=speed > 0)[some]
+    return np.bincount(group[some], whole) / np.bincount(group[some])
+
+
+def _total(entry: Tuned, read: Callable[[], float | None], now: float, refuse: Refuse) -> float | None:
+    return now if entry.total == "now" else read()
+
+
+def _reader(key: Key, bdp: float) -> Callable[[Any], float]:
+    """How a value of a key is read."""
+    if key.kind.startswith("an amount"):
+        return lambda text: _bytes(text, bdp)
+    return TIME.parse if key.kind.startswith("a time") else _number
+
+
+def _amount(entry: Tuned, key: str, bdp: float, refuse: Refuse) -> float | None:
+    return _read(lambda text: _bytes(text, bdp), entry, key, refuse)
+
+
+def _bytes(text: Any, bdp: float) -> float:
+    value, unit = AMOUNT.read(text)
+    return value * bdp if unit == "BDP" else value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        raise UnitError(f"not a number, given {value!r}; write it like 0.5")
+    return float(value)
+
+
+def _read(read: Callable[[Any], float], entry: Tuned, key: str, refuse: Refuse) -> float | None:
+    """A bound in SI units; None where it is not given."""
+    given = getattr(entry, key)
+    try:
+        return None if given is None else read(given)
+    except UnitError as error:
+        raise refuse(key, str(error)) from None

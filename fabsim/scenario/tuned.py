@@ -1,0 +1,146 @@
+"""A tuned scenario as a scenario: what the tuner found, said again in the language of scenarios."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabsim.routing import Routes
+from fabsim.scenario.keys import keys_of
+from fabsim.scenario.member import Member
+from fabsim.scenario.override import override
+from fabsim.scenario.traffic_keys import ListedFlows
+from fabsim.store import publish
+from fabsim.topology import Fabric, find_links, link_names
+from fabsim.typing import Float, Int
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+    from fabsim.study.parameters import Levels, Parameter
+
+SPLIT = "split.csv"
+FILES = ("file", "weights", "prices")
+"""Keys that name a file."""
+
+
+def write_tuned(
+    scenario: Scenario, base: Member, parameters: Sequence[Parameter], raw: Sequence[Any], folder: Path
+) -> Path:
+    """Write `tuned.yaml` into a folder, and the split beside it. `fabsim run` takes it."""
+    from fabsim.scenario.scenario import validated
+    from fabsim.study.parameters import Levels, Shares, put_all
+
+    _, model = put_all(tuple(parameters), (base.problem, base.model), tuple(raw))
+    changes: dict[str, Any] = {}
+    degraded = list(scenario.source.data["fabric"].get("degraded", []))
+    for parameter, numbers in zip(parameters, raw, strict=True):
+        if isinstance(parameter, Shares):
+            changes["routing"] = {"kind": "split", "weights": SPLIT}
+            if model.queue.granular:
+                changes["queue.granular"] = True
+            weight = np.asarray(model.split.weight, float)
+            publish(folder / SPLIT, split_table(base.net.fabric, Routes(base.net.routes.path, weight)), force=True)
+            continue
+        assert isinstance(parameter, Levels)
+        values = np.asarray(parameter.values(numbers), float)
+        if parameter.name == "queue.buffer":
+            degraded += by_link(
+                base.net.fabric, _group(parameter), np.asarray(model.queue.buffer, float), "buffer", "B"
+            )
+        elif parameter.name == "links.capacity":
+            speed = base.net.fabric.speed
+            rate = np.asarray(model.links.capacity, float) / np.where(speed > 0, speed, 1.0)
+            degraded += by_link(base.net.fabric, _group(parameter), rate, "rate", "B/s")
+        elif parameter.name == "traffic.start":
+            changes |= _starts(base, _group(parameter), values)
+        else:
+            changes[parameter.name] = _written(base.scenario, parameter.name, values[0])
+    if len(degraded) > len(scenario.source.data["fabric"].get("degraded", [])):
+        changes["fabric.degraded"] = degraded
+    whole = {key: value for key, value in scenario.source.data.items() if key not in ("tune", "sweep", "packets")}
+    found = _elsewhere(scenario, whole, folder)
+    text = validated(override(replace(scenario.source, data=found), changes)).resolved()
+    publish(folder / "tuned.yaml", text.encode(), force=True)
+    return folder / "tuned.yaml"
+
+
+def split_table(fabric: Fabric, routes: Routes) -> bytes:
+    """CSV flow_id,link,pkts: the share of each flow on each link, as `routing: {kind: split}` reads it. In a Clos that
+    says all of a split; where paths part and meet again it says the loads."""
+    names = link_names(fabric)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("flow_id", "link", "pkts"))
+    for flow, (path, weight) in enumerate(zip(routes.path, routes.weight, strict=True), start=1):
+        used = path >= 0
+        share = np.bincount(path[used], np.broadcast_to(weight[:, None], path.shape)[used])
+        table.writerows((flow, names[link], f"{share[link]:.9g}") for link in np.flatnonzero(share))
+    return text.getvalue().encode()
+
+
+def by_link(fabric: Fabric, group: Int, value: Float, key: str, unit: str) -> list[dict[str, Any]]:
+    """Entries of `fabric.degraded` that give each link of a group its value, by pattern where names allow."""
+    names = link_names(fabric)
+    entries = []
+    for number in range(int(group.max()) + 1):
+        links = np.flatnonzero(group == number)
+        common = float(np.median(value[links]))
+        for kind in sorted({_kind(names[link]) for link in links}):
+            mine = np.array([link for link in links if _kind(names[link]) == kind])
+            whole = np.array_equal(find_links(fabric, kind), mine)
+            if whole:
+                entries.append({"link": kind, key: f"{common:.9g} {unit}"})
+            entries += [
+                {"link": names[link], key: f"{value[link]:.9g} {unit}"}
+                for link in mine if not whole or abs(value[link] / common - 1) > 1e-6
+            ]  # fmt: skip
+    return entries
+
+
+def _kind(name: str) -> str:
+    """The pattern of all links between such nodes: "leaf*->spine*"."""
+    tail, head = name.partition("#")[0].split("->")
+    return f"{tail.rstrip('0123456789')}*->{head.rstrip('0123456789')}*"
+
+
+def _group(levels: Levels) -> Int:
+    """Group of each number, -1 for one that stays."""
+    group = np.asarray(levels.group)
+    return np.where(group < levels.groups, group, -1)
+
+
+def _starts(base: Member, group: Int, values: Float) -> dict[str, str]:
+    """Starts of traffic entries, or of listed flows."""
+    entry, found = base.entry, {}
+    listed = isinstance(base.scenario.traffic[0], ListedFlows)
+    first = np.searchsorted(entry, entry)
+    for number in sorted(set(group.tolist()) - {-1}):
+        place = f"{entry[number]}.list.{number - first[number]}" if listed else f"{number}"
+        found[f"traffic.{place}.start"] = f"{values[number]:.9g} s"
+    return found
+
+
+def _written(scenario: Scenario, path: str, value: float) -> Any:
+    """A value as its key has it."""
+    section, _, name = path.partition(".")
+    kind = next(key.kind for key in keys_of(type(getattr(scenario, section))) if key.name == name)
+    unit = "B" if kind.startswith(("an amount", "a size")) else "s" if kind.startswith("a time") else ""
+    return f"{value:.9g} {unit}" if unit else float(f"{value:.9g}")
+
+
+def _elsewhere(scenario: Scenario, data: Any, folder: Path, key: str = "") -> Any:
+    """The same values for a scenario in another folder: files that it names are found from there."""
+    if isinstance(data, Mapping):
+        return {inner: _elsewhere(scenario, value, folder, str(inner)) for inner, value in data.items()}
+    if isinstance(data, list):
+        return [_elsewhere(scenario, value, folder, key) for value in data]
+    if isinstance(data, str) and key in FILES and scenario.file(data).is_file():
+        return os.path.relpath(scenario.file(data), folder)
+    return data

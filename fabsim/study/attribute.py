@@ -1,0 +1,33 @@
+"""Which number costs what: elasticities of an objective by every leaf of a model, from one backward pass."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fabsim.engine.problem import Problem
+from fabsim.models.model import Model
+from fabsim.study.objectives import SHARPNESS, Objective
+from fabsim.typing import Array
+
+
+@partial(jax.jit, static_argnames=("objective", "entries"))
+def elasticities(
+    problem: Problem, model: Model[Any], entry: Array, *, objective: Objective, entries: int
+) -> tuple[Array, Model[Any]]:
+    """The smooth objective (its weights in SI units), and a model of elasticities.
+
+    An elasticity of -0.3 says: 1 % more of this, 0.3 % less of the objective. Where load just equals capacity it is
+    that of a *slower* link (fabsim.models.queue.TIE): of several equal links in a row the last one has it, and one of
+    them alone, made faster, may do nothing.
+    """
+
+    def value(model: Model[Any]) -> Array:
+        figures = objective.figures(objective.see(problem, model, entry, entries), jnp.asarray(SHARPNESS))
+        return objective.total(figures, jnp.ones_like(figures))
+
+    total, slope = jax.value_and_grad(value)(model)
+    return total, jax.tree.map(lambda g, x: g * x / total, slope, model)

@@ -1,0 +1,78 @@
+"""What a descent must not lose: where it stands and how it came there, on the disk after each step."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fabsim.errors import InputError
+from fabsim.store import publish
+from fabsim.typing import Float
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The state of R descents over M cases.
+
+    Attributes:
+        path: its file, written whole or not at all; None: nowhere.
+        stamp: what the descent is about; a journal of another one is not gone on from.
+        tree: raw numbers, the optimiser's state, and the best raw numbers so far: arrays with a leading axis R.
+        history, smooth: [steps, R].
+        figures: [steps, R, M, terms].
+    """
+
+    path: Path | None
+    stamp: str
+    tree: Any
+    history: Float
+    smooth: Float
+    figures: Float
+
+    @property
+    def steps(self) -> int:
+        """Points that were looked at."""
+        return len(self.history)
+
+    @staticmethod
+    def open(path: Path | None, stamp: str, tree: Any) -> Journal:
+        """The journal at that place, if there is one, else an empty one that begins with `tree`.
+
+        Raises:
+            InputError: the file is the journal of something else.
+        """
+        restarts = jax.tree.leaves(tree)[0].shape[0]
+        none = np.zeros((0, restarts))
+        begun = Journal(path, stamp, tree, none, none, np.zeros((0, restarts, 0, 0)))
+        if path is None or not path.exists():
+            return begun
+        for aside in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed while it wrote
+            aside.unlink(missing_ok=True)
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["stamp"]) != stamp:
+                raise InputError(f"{path}: is the journal of another tuning; name another folder, or remove the file")
+            leaves, shape = jax.tree.flatten(tree)
+            kept = [jnp.asarray(file[f"leaf{number}"]) for number in range(len(leaves))]
+            tables = {name: file[name] for name in ("history", "smooth", "figures")}
+        return Journal(path, stamp, jax.tree.unflatten(shape, kept), **tables)
+
+    def add(self, tree: Any, true: Float, smooth: Float, figures: Float) -> Journal:
+        """One step more, on the disk when this returns."""
+        tables = {"history": true, "smooth": smooth, "figures": figures}
+        longer = {
+            name: np.concatenate([getattr(self, name).reshape(-1, *new.shape), np.asarray(new)[None]])
+            for name, new in tables.items()
+        }
+        after = replace(self, tree=tree, **longer)
+        if self.path is not None:
+            leaves = {f"leaf{number}": np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(tree))}
+            image = io.BytesIO()
+            np.savez(image, allow_pickle=False, stamp=np.array(self.stamp), **longer, **leaves)
+            publish(self.path, image.getvalue(), force=True)
+        return after

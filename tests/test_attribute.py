@@ -1,0 +1,92 @@
+"""Elasticities from one backward pass are what happens when a rate changes; keys that change nothing are named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fabsim
+from fabsim.cli import main
+from fabsim.scenario.attribute import attribute
+from fabsim.scenario.certificate import figures
+from fabsim.scenario.members import member
+from fabsim.study.objectives import Objective
+from fabsim.topology import find_links, link_names
+
+SCENARIO = """
+name: one narrow uplink
+fabric:
+  kind: leaf_spine
+  leaves: 2
+  spines: 2
+  hosts_per_leaf: 2
+  rate: 400 Gbps
+  latency: 1.03 us
+  degraded: [{link: "leaf0->spine1", speed: 0.3}, {link: "h0->leaf0", speed: 0.93}]
+routing: {kind: all}
+traffic: [{kind: shift, by: 2, size: 400 kB}]
+queue: {kind: trim, buffer: 1 MB}
+transport: {kind: window, window: 500 kB}
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scenario on the disk."""
+    path = tmp_path_factory.mktemp("attribute") / "narrow.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_the_narrow_link_is_found_and_what_is_foretold_happens(file: Path) -> None:
+    scenario = fabsim.load(file)
+    found = attribute(scenario)
+    names = link_names(found.fabric)
+    assert names[int(np.abs(found.capacity).argmax())] == "leaf0->spine1"
+    narrow = found.capacity.min()
+    assert -1.1 < narrow < -0.8  # nearly all of the time is the narrow link's
+    first = found.trials[0]
+    assert first.faster_run == pytest.approx(first.faster, abs=0.01)
+    assert first.slower_run == pytest.approx(first.slower, abs=0.01)
+    assert len(found.trials) == 5
+    assert sum(found.tiers(found.capacity).values()) == pytest.approx(found.capacity.sum())
+    hosts = found.hosts()
+    link = find_links(found.fabric, "h1->leaf0"), find_links(found.fabric, "leaf0->h1")
+    assert hosts[1] == pytest.approx(found.capacity[link[0]][0] + found.capacity[link[1]][0])
+    assert {"queue.ecn_low", "queue.ecn_high", "queue.buffer"} <= set(found.inert)
+    assert "links.capacity" not in found.inert
+    small_change(scenario, narrow)
+
+
+def small_change(scenario: fabsim.Scenario, elasticity: float) -> None:
+    """0.5 % more rate changes the objective by the elasticity times 0.5 %."""
+    one = member(scenario, split=False)
+    link = int(find_links(one.net.fabric, "leaf0->spine1")[0])
+    terms = Objective((("last_completion", 1.0),))
+    ends = []
+    for factor in (0.995, 1.005):
+        rate = one.model.links.capacity.at[link].multiply(factor)
+        model = replace(one.model, links=replace(one.model.links, capacity=rate))
+        ends.append(figures(one, terms, model)["last_completion"])
+    assert (ends[1] / ends[0] - 1) / 0.01 == pytest.approx(elasticity, rel=0.02)
+
+
+def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "links.png"
+    assert main(["attribute", str(file), "--top", "3", "--plot", str(picture), "--quiet"]) == 0
+    told = capsys.readouterr().out
+    assert "leaf0->spine1" in told.splitlines()[2]
+    assert "no effect here:    queue.buffer, queue.ecn_low, queue.ecn_high" in told
+    assert picture.stat().st_size > 10_000
+    assert main(["attribute", str(file), "--objective", "speed"]) == 2
+    assert "there is no such objective; use last_completion" in capsys.readouterr().err
+    assert main(["attribute", str(file), "--objective", "lost_bytes"]) == 2
+    assert "is zero in this scenario" in capsys.readouterr().err
+
+
+def test_check_names_inert_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(file), "--inert"]) == 0
+    assert "queue.buffer, queue.ecn_low" in capsys.readouterr().out
