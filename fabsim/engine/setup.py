@@ -43,6 +43,8 @@ class Setup:
         plane: [F, P] share of the lanes of each plane.
         within: [F, K] split of what leaves by a port over the lanes of its plane.
         used: [F, K] whether a lane carries anything.
+        early: [F, K] steps by which the last packet on a lane goes before the flow's last byte; None for a split that
+            stays, whose lanes all have their part of that byte.
         beyond: [F, K] steps of latency beyond the pipeline's one per link.
         beyond_mean: [F] the same, averaged over the split.
         back: [F] steps from the receiver's last byte to the sender's knowing.
@@ -66,6 +68,7 @@ class Setup:
     plane: Array
     within: Array
     used: Array
+    early: Array | None
     beyond: Array
     beyond_mean: Array
     back: Array
@@ -139,6 +142,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         plane=plane,
         within=within,
         used=share > 0,
+        early=None,
         beyond=beyond,
         beyond_mean=beyond_mean,
         back=back,
@@ -160,16 +164,19 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
 def steer(s: Setup, share: Array, in_flight: Array) -> Setup:
     """The constants of a step in which flows are split by `share` [F, K], with `in_flight` [F] units under way.
 
-    Delays, and the ports in use, stay those of the routing's split. The last byte of a flow is on all lanes that have
-    their part of it; one that the balancer has left counts only if a packet of the flow is likely to be there.
+    Delays, and the ports in use, stay those of the routing's split. On a lane that the balancer has all but left a
+    packet goes once in a while: the last one there goes before the flow's end, by as much as its packets are further
+    apart than those of the lane that has most.
     """
     plane, within = by_port(s.problem, share)
-    there = share * in_flight[:, None] > LAST_PACKET * s.packet[:, None]
+    line = s.rate.sum(-1)
+    pace = jnp.where(in_flight > s.packet, jnp.minimum(in_flight / s.round_trip, line), line)
+    apart = 1.0 / jnp.maximum(share, 1e-6) - 1.0 / share.max(-1, keepdims=True)
     return replace(
         s,
         share=share,
         plane=plane,
         within=within,
-        used=s.used & (there | (share >= 0.5 * s.share)),
+        early=(s.packet / pace)[:, None] * apart,
         irregular=None if s.irregular is None else 1.0 - share_of_link(s.problem, share),
     )

@@ -14,22 +14,23 @@ from fabsim.typing import Array
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Reps:
-    """A packet that comes back unmarked gives its path to the next one; any other makes the next draw a path anew.
+    """A packet that comes back unmarked gives its path to the next one; else the next one draws a path anew.
 
-    With w the shares of the paths among what came back, m the part of each that was marked or trimmed, M their mean
-    (sum of w m) and e the shares of a draw:
+    With w the shares of the paths among what came back, m the part of each that was marked or trimmed, a the part of
+    the clean packets that acknowledgements name, and e the shares of a draw:
 
-        w' = w (1 - m) + M e
+        w' = a w (1 - m) + M e,    M = 1 - a (1 - sum of w m)
 
-    At rest w m = M e: on paths of one draw, shares are in proportion to 1/m, and if any path is clean all goes there.
-    The values that are kept are the last `memory` packets: w' comes into the split by 1 - exp(-packets / memory). All
-    else that a flow remembers is on the wire. (Bonato et al., REPS, arXiv:2407.21625, with 8 values kept; the equation
-    is its mean.)
+    At rest w is in proportion to e / (1 - a (1 - m)); if all are named (a = 1), to e / m, and all goes where nothing is
+    marked. The values that are kept are the last `memory` packets: w' comes into the split by 1 - exp(-packets /
+    memory). All else that a flow remembers is on the wire. (Bonato et al., REPS, arXiv:2407.21625, with 8 values kept;
+    the equation is its mean.)
 
     Smooth. Its freezing after a timeout is left out.
 
     Attributes:
         memory: packets, a scalar or [F].
+        echo: part of the clean packets that are named (a), a scalar or [F].
     """
 
     memory: Array
@@ -50,8 +51,9 @@ class Reps:
 
 
 def clean(feedback: PathFeedback, echo: Array) -> Array:
-    """[F, K] units whose paths came back without a mark."""
-    return jnp.broadcast_to(echo, feedback.acked.shape[:1])[:, None] * jnp.maximum(feedback.acked - feedback.marked, 0.0)
+    """[F, K] units that came back without a mark, and whose paths are named."""
+    named = jnp.broadcast_to(echo, feedback.acked.shape[:1])[:, None]
+    return named * jnp.maximum(feedback.acked - feedback.marked, 0.0)
 
 
 def everything(feedback: PathFeedback) -> Array:

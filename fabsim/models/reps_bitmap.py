@@ -14,36 +14,44 @@ from fabsim.typing import Array
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class RepsBitmap(Bitmap):
+class RepsBitmap:
     """REPS, but a path that is not used again is not drawn: it is the next without a penalty (the `mixed` of uet-htsim,
     its default).
 
-    With b the split of Bitmap, w' = w (1 - m) + M b as in Reps. Turns are taken for the part M only.
+    With b the split of Bitmap, w' = a w (1 - m) + M b as in Reps. Turns are taken for the part M only.
 
     Smooth.
 
     Attributes:
         mark, trim, entropies: as in Bitmap.
-        memory: as in Reps, packets.
+        memory, echo: as in Reps.
     """
 
+    mark: Array
+    trim: Array
+    entropies: Array
     memory: Array
     echo: Array
 
-    def init(self, base: Array, sender: Sender) -> tuple[Array, Array]:  # type: ignore[override]
-        """The split, and penalties as in Bitmap."""
-        return base, super().init(base, sender)
+    @property
+    def turns(self) -> Bitmap:
+        """What chooses where nothing is used again."""
+        return Bitmap(self.mark, self.trim, self.entropies)
 
-    def split(self, state: tuple[Array, Array], base: Array) -> Array:  # type: ignore[override]
+    def init(self, base: Array, sender: Sender) -> tuple[Array, Array]:
+        """[F, K] the split, and [F, K] penalties as in Bitmap."""
+        return base, self.turns.init(base, sender)
+
+    def split(self, state: tuple[Array, Array], base: Array) -> Array:
         """As it stands."""
         return state[0]
 
-    def step(  # type: ignore[override]
+    def step(
         self, state: tuple[Array, Array], feedback: PathFeedback, base: Array, sender: Sender
     ) -> tuple[Array, Array]:
         """The clean ones again, the others in turn."""
         split, penalties = state
         again, heard = clean(feedback, self.echo), everything(feedback)
-        penalties = self.after(penalties, feedback, base, sender, heard - again.sum(-1))
-        target = recycled(again, heard, super().split(penalties, base))
+        penalties = self.turns.after(penalties, feedback, base, sender, heard - again.sum(-1))
+        target = recycled(again, heard, self.turns.split(penalties, base))
         return towards(split, target, heard / sender.packet, self.memory), penalties
