@@ -8,8 +8,7 @@ from pydantic import Field
 
 from fabsim.scenario.fields import ALMOST, Section, like
 
-Penalty = Annotated[float, Field(ge=0.0)]
-Packets = Annotated[float, Field(gt=0.0)]
+Some = Annotated[float, Field(gt=0.0)]
 
 REPS = "Bonato et al., REPS, arXiv:2407.21625; uet-htsim"
 
@@ -26,7 +25,7 @@ class Oblivious(Section):
 class Recycling(Section):
     """What balancers have that use clean entropy values again."""
 
-    memory: Packets = like(
+    memory: Some = like(
         "8", 8.0, means="good entropy values that a flow keeps, one a packet", source=REPS, smooth=ALMOST
     )
     echo: Annotated[float, Field(ge=0.0, le=1.0)] = like(
@@ -41,13 +40,13 @@ class Recycling(Section):
 class InTurns(Section):
     """What balancers have that pass over bad entropy values."""
 
-    mark: Penalty = like(
+    mark: Some = like(
         "1", 1.0, means="turns that an entropy value loses for a marked packet", source="uet-htsim", smooth=ALMOST
     )
-    trim: Penalty = like(
+    trim: Some = like(
         "4", 4.0, means="turns that an entropy value loses for a trimmed packet", source="uet-htsim", smooth=ALMOST
     )
-    entropies: Packets | None = like(
+    entropies: Some | None = like(
         "128",
         None,
         means="entropy values that a flow goes through in turn",
