@@ -76,8 +76,8 @@ def test_defaults_and_examples_can_be_read(section: type[Section]) -> None:
 
 
 def test_laws_have_sources_and_equations() -> None:
-    laws = [(kind, section) for name, kind, section in KINDS if name in ("transport", "queue")]
-    assert {"window", "ideal", "trim"} <= {kind for kind, _ in laws}
+    laws = [(kind, section) for name, kind, section in KINDS if name in ("transport", "queue", "balancer")]
+    assert {"window", "ideal", "trim", "reps"} <= {kind for kind, _ in laws}
     for kind, section in laws:
         assert section.origin, kind
         module, name = section.law.split(":")

@@ -35,18 +35,23 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
 
 def depart(s: Setup, state: State, signal: Signal, opening: Array | None) -> tuple[Fluid, Fluid, Array]:
     """What waits after this step, what leaves each hop in it, and [F] what was cut."""
-    seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
-    if s.transport.signals and opening is not None:
-        seen.append(1.0 - opening)
-    fabric, egress = read(s.problem.at, jnp.stack(seen, -1))
+    fabric, egress = read(s.problem.at, acts(s, signal, opening))
     wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue)
     wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue)
     return Fluid(wait_f, wait_e), Fluid(out_f, out_e), cut_f.sum((0, -1)) + cut_e.sum(-1)
 
 
+def acts(s: Setup, signal: Signal, opening: Array | None) -> Array:
+    """[L + 1, ...] what each port does to what passes it, as `pass_hop` reads it."""
+    seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.signals else [])
+    if s.signals and opening is not None:
+        seen.append(1.0 - opening)
+    return jnp.stack(seen, -1)
+
+
 def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Array | None, Array]:
     """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, [F] what links lost, and
-    [F, K] the data that comes to the receivers' down links by each lane.
+    [F, C, K] what comes to the receivers' down links by each lane.
 
     sent: [F, P] units that leave by each port of the senders; loss: [L + 1] share of what leaves that a link loses.
     Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
@@ -70,9 +75,9 @@ def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[F
     entering = jnp.pad(entering[:, None], ((0, 0), (0, channels - 1), (0, 0)))
     enters = (jnp.arange(hops + 1)[:, None, None] == p.first)[:, :, None]
     onward, first = out_f, jnp.where(enters[hops], entering, 0.0)
-    down, onto = by_plane(first), first[:, 0]
+    down, onto = by_plane(first), first
     if hops:
-        down, onto = down + by_plane(out_f[-1]), onto + out_f[-1][:, 0]
+        down, onto = down + by_plane(out_f[-1]), onto + out_f[-1]
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
     return Fluid(onward, down), out_e.sum(-1).T, gone, onto
 

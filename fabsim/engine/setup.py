@@ -14,7 +14,7 @@ from fabsim.engine.problem import Problem
 from fabsim.errors import InputError
 from fabsim.models.model import Model
 from fabsim.models.pfc import PfcQueue
-from fabsim.models.protocol import Transport
+from fabsim.models.protocol import Balancer, Transport
 from fabsim.models.queue import TIE, TrimQueue
 from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
@@ -43,15 +43,19 @@ class Setup:
         plane: [F, P] share of the lanes of each plane.
         within: [F, K] split of what leaves by a port over the lanes of its plane.
         used: [F, K] whether a lane carries anything.
+        early: [F, K] steps by which the last packet on a lane goes before the flow's last byte; None for a split that
+            stays, whose lanes all have their part of that byte.
         beyond: [F, K] steps of latency beyond the pipeline's one per link.
         beyond_mean: [F] the same, averaged over the split.
         back: [F] steps from the receiver's last byte to the sender's knowing.
+        round_trip: [F] steps from sending a byte to its acknowledgement, with empty queues.
         size, head, grain, packet: [F] units.
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
         start: [F] steps.
         loss: [L + 1] share of what leaves that is lost on the link; None where no link loses anything.
         recovery: from silent losses, with times in steps; None where there are none.
+        balancer: what moves the split from step to step (see `steer`); None where it stays.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
     """
 
@@ -64,9 +68,11 @@ class Setup:
     plane: Array
     within: Array
     used: Array
+    early: Array | None
     beyond: Array
     beyond_mean: Array
     back: Array
+    round_trip: Array
     size: Array
     head: Array
     grain: Array
@@ -76,12 +82,13 @@ class Setup:
     start: Array
     loss: Array | None
     recovery: Recovery | None
+    balancer: Balancer[Any] | None
     irregular: Array | None
 
     @property
-    def round_trip(self) -> Array:
-        """[F] steps from sending a byte to its acknowledgement, with empty queues."""
-        return (self.share * (self.problem.hops - 1)).sum(-1) + self.beyond_mean + self.back
+    def signals(self) -> bool:
+        """Whether anybody reads marks and delays, so that they are carried with the bytes."""
+        return self.transport.signals or self.balancer is not None
 
 
 def share_of_link(problem: Problem, share: Array) -> Array:
@@ -90,6 +97,14 @@ def share_of_link(problem: Problem, share: Array) -> Array:
     hop, flow = jnp.arange(hops)[:, None, None], jnp.arange(flows)[:, None]
     whole = jnp.zeros((hops, flows, lanes), share.dtype).at[hop, flow, problem.same].add(share)
     return jnp.minimum(whole[hop, flow, problem.same], 1.0)
+
+
+def by_port(problem: Problem, share: Array) -> tuple[Array, Array]:
+    """[F, P] share of the lanes of each plane, and [F, K] the split of what leaves by a port over these."""
+    lanes = share.shape[-1] // problem.planes
+    plane = share.reshape(problem.flows, problem.planes, lanes).sum(-1)
+    some = jnp.repeat(plane, lanes, -1)
+    return plane, share / jnp.where(some > 0, some, 1.0)
 
 
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
@@ -104,16 +119,14 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     slowness = jnp.append(jnp.where(alive, 1.0 / jnp.where(alive, model.links.capacity, 1.0), 0.0), 0.0)
     wire = jnp.append(model.links.latency, 0.0)
     share = model.split.weight
-    lanes = share.shape[-1] // p.planes
-    plane = share.reshape(p.flows, p.planes, lanes).sum(-1)
-    some = jnp.repeat(plane, lanes, -1)
-    within = share / jnp.where(some > 0, some, 1.0)
-    nic = jnp.repeat(p.port_link, lanes, -1)
+    plane, within = by_port(p, share)
+    nic = jnp.repeat(p.port_link, share.shape[-1] // p.planes, -1)
     latency, slow = wire[p.route].sum(0) + wire[nic], slowness[p.route].sum(0)
     # One packet is stored and forwarded at each link but the slowest, where the bytes pace themselves.
     forward = slow + slowness[nic] - jnp.maximum(slowness[p.route].max(0), slowness[nic])
     beyond = (latency + p.packet[:, None] * forward) / dt - (p.hops - 1)
     back = (latency + p.ack * (slow + slowness[nic])) / dt
+    beyond_mean, back = (share * beyond).sum(-1), (share * back).sum(-1)
     rate = capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE)
     queue = model.queue.inside(p.unit, dt, LATER)
     if isinstance(queue, PfcQueue):  # hosts take what comes
@@ -129,9 +142,11 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         plane=plane,
         within=within,
         used=share > 0,
+        early=None,
         beyond=beyond,
-        beyond_mean=(share * beyond).sum(-1),
-        back=(share * back).sum(-1),
+        beyond_mean=beyond_mean,
+        back=back,
+        round_trip=(share * (p.hops - 1)).sum(-1) + beyond_mean + back,
         size=p.size / p.unit,
         head=p.head / p.unit,
         grain=p.grain / p.unit,
@@ -141,5 +156,27 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         start=p.start / dt,
         loss=None if model.links.loss is None else jnp.append(model.links.loss, 0.0),
         recovery=None if model.recovery is None else model.recovery.inside(dt),
+        balancer=model.balancer,
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
+    )
+
+
+def steer(s: Setup, share: Array, in_flight: Array) -> Setup:
+    """The constants of a step in which flows are split by `share` [F, K], with `in_flight` [F] units under way.
+
+    Delays, and the ports in use, stay those of the routing's split. On a lane that the balancer has all but left a
+    packet goes once in a while: the last one there goes before the flow's end, by as much as its packets are further
+    apart than those of the lane that has most.
+    """
+    plane, within = by_port(s.problem, share)
+    line = s.rate.sum(-1)
+    pace = jnp.where(in_flight > s.packet, jnp.minimum(in_flight / s.round_trip, line), line)
+    apart = 1.0 / jnp.maximum(share, 1e-6) - 1.0 / share.max(-1, keepdims=True)
+    return replace(
+        s,
+        share=share,
+        plane=plane,
+        within=within,
+        early=(s.packet / pace)[:, None] * apart,
+        irregular=None if s.irregular is None else 1.0 - share_of_link(s.problem, share),
     )

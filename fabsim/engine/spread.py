@@ -36,6 +36,7 @@ COMMON = ("dt", "unit", "ack", "mtu", "reverse", "tail")
 STATE = State(
     step=SAME, flow=EACH, tags=EACH, ports=SAME, waiting=EACH, moving=EACH, ring=EACH, links=SAME, fired=SAME,
     sent=SAME, law=EACH, flags=EACH, recovery=EACH, pause=SAME, last=EACH,
+    balance=EACH, paths=EACH,
 )  # fmt: skip
 """How a state lies: the ports and the triggers are on each device, and equal."""
 
@@ -107,12 +108,12 @@ def dealt(s: Spread, model: Model[Any]) -> tuple[Model[Any], Model[Any]]:
     def by_flow(x: Array) -> bool:
         return jnp.ndim(x) > 0 and jnp.shape(x)[0] == flows
 
-    ends = model.transport, model.recovery
-    law, recovery = jax.tree.map(lambda x: x[s.order] if by_flow(x) else x, ends)
-    law_lies, recovery_lies = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, ends)
+    ends = model.transport, model.recovery, model.balancer
+    law, recovery, balancer = jax.tree.map(lambda x: x[s.order] if by_flow(x) else x, ends)
+    law_lies, recovery_lies, balancer_lies = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, ends)
     split = jax.tree.map(lambda x: x[s.order], model.split)
-    model = dataclasses.replace(model, transport=law, recovery=recovery, split=split)
-    return model, Model(SAME, SAME, law_lies, EACH, recovery_lies)
+    model = dataclasses.replace(model, transport=law, recovery=recovery, balancer=balancer, split=split)
+    return model, Model(SAME, SAME, law_lies, EACH, recovery_lies, balancer_lies)
 
 
 def on_each(

@@ -95,6 +95,22 @@ class LastPorts:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Paths:
+    """What a balancer hears of each path: the receivers' down links again, lane by lane. Channels C as in Fluid.
+
+    Attributes:
+        waiting: [F, C, K] what waits there.
+        moving: [F, C, K] what comes there in the next step.
+        ring: [D, 3 K, F] what reached the receivers by each lane in the last D steps: data, trimmed, marked.
+    """
+
+    waiting: Array
+    moving: Array
+    ring: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """The scan carry.
 
@@ -112,6 +128,8 @@ class State:
         recovery: what each sender will miss; None where nothing is lost in silence.
         pause: what the heads of links want; None where nobody pauses.
         last: what the receivers' down links hold by lane; None where nobody pauses.
+        balance: the balancer's own state.
+        paths: what it hears of; None without one.
     """
 
     step: Array
@@ -129,6 +147,8 @@ class State:
     recovery: RecoveryState | None
     pause: PauseState | None
     last: LastPorts | None
+    balance: Any
+    paths: Paths | None
 
 
 def initial(s: Setup) -> State:
@@ -136,7 +156,7 @@ def initial(s: Setup) -> State:
     p = s.problem
     hops, flows, lanes, planes = p.at.row.shape[0], p.flows, s.share.shape[-1], p.planes
     real = s.size.dtype
-    channels = 3 if s.transport.signals else 1
+    channels = 3 if s.signals else 1
     zero = jnp.zeros(flows, real)
     later = jnp.full(flows, LATER, real)
     grained = s.grain > 0
@@ -176,6 +196,19 @@ def initial(s: Setup) -> State:
         recovery=None if s.recovery is None else s.recovery.init(zero),
         pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
         last=LastPorts(jnp.zeros_like(s.share), jnp.zeros_like(s.share)) if s.queue.pauses else None,
+        balance=None if s.balancer is None else s.balancer.init(s.share, sender(s, flow)),
+        paths=None if s.balancer is None else no_paths(s),
+    )
+
+
+def no_paths(s: Setup) -> Paths:
+    """Paths with nothing on them."""
+    flows, lanes = s.share.shape
+    real = s.size.dtype
+    return Paths(
+        jnp.zeros((flows, 3, lanes), real),
+        jnp.zeros((flows, 4, lanes), real),
+        jnp.zeros((s.problem.ring, 3 * lanes, flows), real),
     )
 
 

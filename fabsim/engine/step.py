@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import tags, telemetry
+from fabsim.engine import paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.feedback import as_feedback, heard
@@ -17,7 +17,7 @@ from fabsim.engine.network import depart, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
-from fabsim.engine.setup import LAST_PACKET, Setup
+from fabsim.engine.setup import LAST_PACKET, Setup, steer
 from fabsim.engine.state import FlowState, LastPorts, State, sender
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
@@ -62,6 +62,12 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         recovery, missed, since = time_out(s, state, feedback)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
+    balance = None
+    if s.balancer is not None and state.paths is not None:
+        with jax.named_scope("balance"):
+            back = paths.look_back(s, state.paths, state.step)
+            balance = s.balancer.step(state.balance, back, s.share, sender(s, flow))
+            s = steer(s, s.balancer.split(balance, s.share), flow.in_flight)
     may = opening(s, state)
     with jax.named_scope("send"):
         stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
@@ -81,7 +87,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         down = at_down_links(s, state, signal)
         pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto = travel(s, leaving, sent, loss)
-        last = None if down is None else LastPorts(down, onto)
+        last = None if down is None else LastPorts(down, onto[:, 0])
+        by_path = None if state.paths is None else paths.advance(s, state, signal, may, loss, onto)
         recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
@@ -109,6 +116,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         recovery=recovery,
         pause=pause,
         last=last,
+        balance=balance,
+        paths=by_path,
     )
     return after, Seen(signal, ports.queue, feedback.nacked, sent, left, may, loss)
 

@@ -95,7 +95,8 @@ def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array) -> T
     p = s.problem
     mine = (jnp.arange(tags.open.shape[0])[:, None] == tags.turn) & now
     hops = p.at.row.shape[0]
-    due = jnp.where(s.used, when[:, None], -LATER)
+    sent = when[:, None] if s.early is None else when[:, None] - s.early
+    due = jnp.where(s.used, sent, -LATER)
     hop = jnp.where(s.used, p.first, hops + 1)
     return TagState(
         due=jnp.where(mine[:, :, None], due, tags.due),

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import jax
 
-from fabsim.models.protocol import Transport
+from fabsim.models.protocol import Balancer, Transport
 from fabsim.models.queue import TrimQueue
 from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
@@ -49,7 +49,8 @@ class Split:
 class Model(Generic[T]):
     """The parameters of a run, all in SI units; its gradient is a Model too.
 
-    `recovery` is what senders do about silent losses; None where nothing is lost but what is trimmed.
+    `recovery` is what senders do about silent losses; None where nothing is lost but what is trimmed. `balancer` moves
+    the split by what comes back; None where it stays as it is.
     """
 
     links: Links
@@ -57,3 +58,4 @@ class Model(Generic[T]):
     transport: T
     split: Split
     recovery: Recovery | None = None
+    balancer: Balancer[Any] | None = None

@@ -1,4 +1,4 @@
-"""The protocol of a transport: what the engine tells it and what it answers.
+"""The protocols of a transport and of a balancer: what the engine tells them and what they answer.
 
 A law is any frozen dataclass that is a registered pytree and has the three methods; nothing is registered with fabsim.
 Inside, bytes are in units of what the fastest NIC sends in one step (`Sender.unit` bytes), and time is in steps of
@@ -98,6 +98,22 @@ class Feedback:
     path: Telemetry | None = None
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PathFeedback:
+    """What came back to the sender in this step, by path. Shapes [F, K].
+
+    Attributes:
+        acked: units acknowledged.
+        marked: units of these that carried a congestion mark, wherever it was set.
+        trimmed: units reported as trimmed.
+    """
+
+    acked: Array
+    marked: Array
+    trimmed: Array
+
+
 class Transport(Protocol[S]):
     """A congestion-control law.
 
@@ -119,5 +135,25 @@ class Transport(Protocol[S]):
         ...
 
     def step(self, state: S, feedback: Feedback, sender: Sender) -> S:
+        """The state after what came back in this step."""
+        ...
+
+
+class Balancer(Protocol[S]):
+    """A law that splits a flow over its paths by what came back from each.
+
+    `base` [F, K] is the split of the routing: what a flow begins with, and what is drawn where nothing is known. A path
+    on which it is zero is never used. Delays are those of `base`, as the transport's are.
+    """
+
+    def init(self, base: Array, sender: Sender) -> S:
+        """The law's state before the first step: arrays with a leading axis of flows, or any pytree."""
+        ...
+
+    def split(self, state: S, base: Array) -> Array:
+        """[F, K] shares of what each flow sends in this step; rows sum to 1."""
+        ...
+
+    def step(self, state: S, feedback: PathFeedback, base: Array, sender: Sender) -> S:
         """The state after what came back in this step."""
         ...

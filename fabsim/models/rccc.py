@@ -70,7 +70,7 @@ class Rccc:
         spent = sender.in_flight + heard - state.in_flight
         known = jnp.where(heard > 0, 1.0, state.known)
         credit = jnp.where(known > state.known, 0.0, state.credit - spent)
-        wants = jnp.where(known > 0, jnp.maximum(sender.credit - jnp.maximum(credit, 0.0), 0.0), 0.0)
+        wants = jnp.where(known > 0, jnp.maximum(sender.credit - credit, 0.0), 0.0)
         given = jnp.minimum(wants, self.share(wants > 0, sender))
         return RcccState(credit + given, known, sender.in_flight)
 

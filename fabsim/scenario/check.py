@@ -138,7 +138,7 @@ def _cost(scenario: Scenario, net: Network) -> list[Line]:
     width = 8 if scenario.precision == "float64" else 4
     kept = frames * width * (5 * net.fabric.links + net.flows.count)
     return [
-        *_inert(scenario, model.transport.signals, model.recovery is not None),
+        *_inert(scenario, model.transport.signals or model.balancer is not None, model.recovery is not None),
         ("dt", f"{show_time(dt)}{' (derived)' if scenario.dt == 'auto' else ''}"),
         ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
         ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),

@@ -14,10 +14,11 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.routing import Routes
+from fabsim.scenario.balancer_keys import Oblivious
 from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
-from fabsim.scenario.laws import transport_law
+from fabsim.scenario.laws import balancer_law, transport_law
 from fabsim.scenario.memory import refuse_too_large
 from fabsim.scenario.queue_keys import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.source import KeyPath, PlacedError
@@ -124,7 +125,13 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
     ports = _ports(scenario, net, dt, real)
     silent = links.loss is not None or not ports.trims
     recovery = _recovery(scenario, net.baseline, real) if silent else None
-    return Model(links, ports, transport_law(scenario, net, real), split, recovery)
+    balancer = None
+    if not isinstance(scenario.balancer, Oblivious):
+        if ((net.routes.weight > 0).sum(1) < 2).all():
+            text = f"{scenario.balancer.kind} moves bytes between paths, and every flow has a single one; leave it out"
+            raise InputError(scenario.source.sentence(("balancer", "kind"), text))
+        balancer = balancer_law(scenario, real)
+    return Model(links, ports, transport_law(scenario, net, real), split, recovery, balancer)
 
 
 def _fabric(scenario: Scenario) -> Fabric:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabsim.scenario.balancer_keys import Oblivious
 from fabsim.scenario.direct_keys import Dragonfly, GraphMl
 from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count
 from fabsim.scenario.fabric_keys import HtsimTopology
-from fabsim.scenario.schema import Sections, Valiant
+from fabsim.scenario.schema import Ecmp, Explicit, Sections, SwitchSpray, Valiant
 from fabsim.scenario.source import KeyPath
 from fabsim.scenario.traffic_keys import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
 from fabsim.scenario.transport_keys import Mixed, Window
@@ -16,7 +17,7 @@ from fabsim.units import Amount, shown
 
 def contradictions(scenario: Sections) -> list[Fault]:
     """Paths and sentences of everything that contradicts something else."""
-    rules = (_packet, _fabric, _routing, _queue, _transport, _packets)
+    rules = (_packet, _fabric, _routing, _balancer, _queue, _transport, _packets)
     faults = [fault for rule in rules for fault in rule(scenario)]
     hosts = host_count(scenario)
     if hosts is not None and not faults:
@@ -79,6 +80,19 @@ def _routing(scenario: Sections) -> Iterator[Fault]:
             f"two groups have {fabric.groups - 2} others between them, given {routing.groups}; give no more than these"
         )
         yield ("routing", "groups"), text
+
+
+def _balancer(scenario: Sections) -> Iterator[Fault]:
+    """A sender that chooses needs several paths, and switches that leave the choice to it."""
+    kind = scenario.balancer.kind
+    if isinstance(scenario.balancer, Oblivious):
+        return
+    if isinstance(scenario.routing, Ecmp | Explicit):
+        text = f"{kind} moves bytes between paths, and routing: {{kind: {scenario.routing.kind}}} has one a flow"
+        yield ("balancer", "kind"), f"{text}; give routing: {{kind: drawn}}"
+    elif isinstance(scenario.routing, SwitchSpray):
+        text = f"{kind} chooses at the sender, and under routing: {{kind: switch_spray}} the switches choose"
+        yield ("balancer", "kind"), f"{text}; give routing: {{kind: drawn}}"
 
 
 def _queue(scenario: Sections) -> Iterator[Fault]:

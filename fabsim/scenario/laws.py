@@ -1,4 +1,4 @@
-"""From a section `transport` to the law that it names, with its parameters in SI units."""
+"""From sections `transport` and `balancer` to the laws that they name, with their parameters in SI units."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fabsim.scenario.schema import Drawn
 from fabsim.scenario.transport_keys import Mixed, Nscc
 from fabsim.units import Amount
 from fabsim.workload.packet import Packet
@@ -14,6 +15,9 @@ from fabsim.workload.packet import Packet
 if TYPE_CHECKING:
     from fabsim.scenario.compile import Network
     from fabsim.scenario.scenario import Scenario
+
+ENTROPIES = 128
+"""Entropy values of a flow, where its routing draws none."""
 
 
 def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) -> Any:
@@ -28,11 +32,29 @@ def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) 
     return MixedLaw(tuple(_one(law, net, packet, real, slice(*flows)) for law, *flows in ranges), net.ends)
 
 
+def balancer_law(scenario: Scenario, real: Callable[[Any], Any]) -> Any:
+    """The balancer; each of its fields is a key of its section, or follows from the routing."""
+    section, routing = scenario.balancer, scenario.routing
+    follow = {"entropies": routing.entropies if isinstance(routing, Drawn) else ENTROPIES}
+    law = _named(section)
+
+    def value(field: str) -> Any:
+        given = getattr(section, field)
+        return follow[field] if given is None else given
+
+    return law(**{field.name: real(value(field.name)) for field in dataclasses.fields(law)})
+
+
+def _named(section: Any) -> Any:
+    """The class that a section names."""
+    module, name = section.law.split(":")
+    return getattr(import_module(module), name)
+
+
 def _one(section: Any, net: Network, packet: Packet, real: Callable[[Any], Any], flows: slice) -> Any:
     """The law of some flows. Each of its fields is a key of its section, or follows from the fabric; so does what is
     `auto`."""
-    module, name = section.law.split(":")
-    law = getattr(import_module(module), name)
+    law = _named(section)
     follow = _follows(net, flows) | (_of_nscc(net, packet) if isinstance(section, Nscc) else {})
 
     def value(field: str) -> Any:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse: Refuse) -> Levels:
     """Buffers by tier, link or all; thresholds, of which a scenario has one each, for all."""
     net, mtu = member.net, member.scenario.packet.mtu
-    if name != "buffer" and not member.model.transport.signals:
+    if name != "buffer" and not (member.model.transport.signals or member.model.balancer):
         kind = member.scenario.transport.kind
         raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
                      "queue.buffer, or take a transport that does (nscc)")  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from fabsim.scenario.balancer_keys import Balancer, Oblivious
 from fabsim.scenario.direct_keys import Dragonfly, GraphMl, Torus
 from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.fields import (
@@ -203,6 +204,12 @@ class Sections(Section):
     routing: Routing = like(
         "{kind: ecmp}", Ecmp(kind="ecmp"), means="which paths a flow takes", source="ours: what most fabrics run"
     )
+    balancer: Balancer = like(
+        "{kind: reps}",
+        Oblivious(kind="oblivious"),
+        means="how a sender moves bytes between the paths of the routing by what comes back from each",
+        source="ours: it does not",
+    )
     traffic: Annotated[Many[Traffic], Field(min_length=1)] = like(
         "[{kind: permutation, size: 2 MB}]", means="who sends how much to whom; the entries run together"
     )
@@ -245,6 +252,7 @@ def kinds(key: str) -> tuple[str, ...]:
     sections = {
         "fabric": Fabric,
         "routing": Routing,
+        "balancer": Balancer,
         "traffic": Traffic,
         "queue": Queue,
         "recovery": Recovery,

@@ -24,6 +24,9 @@ SEEDS = (1, 2, 3, 4, 5)
 HASHED, AT_SWITCHES = ("ecmp", "oblivious"), ("ecmp_rr", "ecmp_ar")
 """Balancers that choose paths by a hash; those by which each switch spreads packets, in turn or by its queues."""
 
+LISTENING = ("mixed", "bitmap", "reps")
+"""Balancers of the sender that choose among hashed paths by what comes back."""
+
 FAR = 20e-6
 """Seconds of one link (4 km) from which on its delay line matters."""
 
@@ -95,7 +98,7 @@ class Case:
             return "paths", [self.given]
         if self.options.balancer == "ecmp_ar":  # the shortest queue: paths are filled as fast as they empty
             return "drawn", [proportional(self.fabric, self.flows)]
-        if self.options.balancer not in HASHED:
+        if self.options.balancer not in HASHED and not self.balances:
             return "drawn", [all_paths(self.fabric, self.flows)]
         packets = self.packet.count(self.flows.size)
         spray = partial(drawn, self.fabric, self.flows, entropies=self.options.entropies, packets=packets)
@@ -117,10 +120,16 @@ class Case:
             return f"NICs of {nic:g} Mbps at links of {links:g} Mbps are not modelled yet"
         if not lone and self.fabric.latency.max() > FAR:
             return "delay lines of long links are not modelled yet"
-        if self.given is None and options.balancer not in (*HASHED, *AT_SWITCHES) and not self._even(lone):
+        if self.given is None and options.balancer not in (*HASHED, *AT_SWITCHES, *LISTENING) and not self._even(lone):
             return f"balancer {options.balancer} is not modelled yet"
         unfinished = int(np.isnan(self.measured.finish).sum())
         return f"{unfinished} flows did not finish in the packet simulator" if unfinished else ""
+
+    @property
+    def balances(self) -> bool:
+        """Whether the split moves with what comes back."""
+        lone = self.matrix.flows.count == 1
+        return self.given is None and self.options.balancer in LISTENING and not self._even(lone)
 
     def _even(self, lone: bool) -> bool:
         """Whether any balancer ends up with an even split: what binds is the last hop, and no path is worse."""
@@ -134,7 +143,7 @@ class Case:
             return "a lone flow"
         if self.options.balancer in AT_SWITCHES:
             return "split at the switches, over ports that feel packets; resonance between switches is not modelled"
-        if self.given is None and self.options.balancer not in HASHED:
+        if self.given is None and self.options.balancer not in HASHED and not self.balances:
             return f"even split in place of {self.options.balancer}: the last hop binds"
         return ""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from fabsim.models.bitmap import Bitmap
 from fabsim.models.granular import GranularQueue
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
@@ -13,6 +14,8 @@ from fabsim.models.pfc import PfcQueue
 from fabsim.models.queue import TrimQueue
 from fabsim.models.rccc import PACE, Rccc
 from fabsim.models.recovery import GoBackN, Recovery
+from fabsim.models.reps import Reps
+from fabsim.models.reps_bitmap import RepsBitmap
 from fabsim.models.window import Window
 from fabsim.routing import Routes
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
@@ -20,6 +23,12 @@ from fabsim.validation.case import AT_SWITCHES, Case
 
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
+
+PENALTIES = {"mark": 1.0, "trim": 4.0}
+"""Turns that a bad entropy value loses in the packet simulator."""
+
+KEPT, ECHO = 8.0, 0.25
+"""Good values that it keeps, and the part of clean packets that its acknowledgements name: one each 16 KiB."""
 
 UNBOUND = 1e12
 """Bytes: a window or a buffer that no flow here fills."""
@@ -36,6 +45,7 @@ def model_of(case: Case, routes: Routes) -> Model[Any]:
         transport(case, base),
         Split(jnp.asarray(routes.weight, "float32")),
         recovery(case, base),
+        balancer(case),
     )
 
 
@@ -60,6 +70,18 @@ def recovery(case: Case, base: Baseline) -> Recovery | None:
     if case.options.congestion_control != "roce":
         return None
     return GoBackN(*(jnp.asarray(x, "float32") for x in (base.rtt, 1.0, 1.0)))
+
+
+def balancer(case: Case) -> Reps | Bitmap | RepsBitmap | None:
+    """The one at the sender, where it listens, with the simulator's penalties and its 8 values kept."""
+    if not case.balances:
+        return None
+    keep = {"memory": jnp.asarray(KEPT, "float32"), "echo": jnp.asarray(ECHO, "float32")}
+    penalties = {name: jnp.asarray(value, "float32") for name, value in PENALTIES.items()}
+    turns = penalties | {"entropies": jnp.asarray(case.options.entropies, "float32")}
+    if case.options.balancer == "reps":
+        return Reps(**keep)
+    return Bitmap(**turns) if case.options.balancer == "bitmap" else RepsBitmap(**turns, **keep)
 
 
 def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:

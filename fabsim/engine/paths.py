@@ -1,0 +1,45 @@
+"""What comes back by each path, for balancers: the receivers' down links once more, lane by lane.
+
+The lanes of a plane meet at the last port, and the fluid has one queue for them. It is well mixed and linear in what it
+holds, so the same queue lane by lane gives parts that add up to it.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from fabsim.engine.feedback import heard
+from fabsim.engine.network import acts, over_wire, pass_hop
+from fabsim.engine.setup import Setup
+from fabsim.engine.state import Paths, State
+from fabsim.models.protocol import PathFeedback
+from fabsim.models.queue import Signal
+from fabsim.typing import Array
+
+
+def advance(
+    s: Setup, state: State, signal: Signal, opening: Array | None, loss: Array | None, onto: Array
+) -> Paths | None:
+    """Move the lanes through the last port in this step. onto: [F, C, K] what comes there in the next."""
+    paths = state.paths
+    if paths is None:
+        return None
+    waiting, out, _ = pass_hop(paths.waiting, paths.moving, by_lane(s, acts(s, signal, opening)), s.queue)
+    if loss is not None:
+        out, _ = over_wire(out, by_lane(s, loss[:, None]))
+    reached = out[:, :3].transpose(1, 2, 0).reshape(-1, s.problem.flows)
+    ring = paths.ring.at[state.step % s.problem.ring].set(reached)
+    return Paths(waiting, onto, ring)
+
+
+def by_lane(s: Setup, of_links: Array) -> Array:
+    """[L + 1, N] -> [F, N, K] at the last port of each lane."""
+    lanes = s.share.shape[1] // s.problem.planes
+    return jnp.repeat(of_links[s.problem.at.last], lanes, 1).swapaxes(1, 2)
+
+
+def look_back(s: Setup, paths: Paths, step: Array) -> PathFeedback:
+    """What comes back to the senders now; all paths of a flow are equally long, as they are for the transport."""
+    back = heard(paths.ring, step, s.beyond_mean + s.back)
+    data, trimmed, marked = back.reshape(3, -1, s.problem.flows).swapaxes(1, 2)
+    return PathFeedback(acked=data, marked=marked, trimmed=trimmed)

@@ -1,0 +1,57 @@
+"""REPS and bitmap together: what came back clean is used again, and other packets take their turns."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+
+from fabsim.models.bitmap import Bitmap
+from fabsim.models.protocol import PathFeedback, Sender
+from fabsim.models.reps import clean, everything, recycled, towards
+from fabsim.typing import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RepsBitmap:
+    """REPS, but a path that is not used again is not drawn: it is the next without a penalty (the `mixed` of uet-htsim,
+    its default).
+
+    With b the split of Bitmap, w' = a w (1 - m) + M b as in Reps. Turns are taken for the part M only.
+
+    Smooth where Bitmap is.
+
+    Attributes:
+        mark, trim, entropies: as in Bitmap.
+        memory, echo: as in Reps.
+    """
+
+    mark: Array
+    trim: Array
+    entropies: Array
+    memory: Array
+    echo: Array
+
+    @property
+    def turns(self) -> Bitmap:
+        """What chooses where nothing is used again."""
+        return Bitmap(self.mark, self.trim, self.entropies)
+
+    def init(self, base: Array, sender: Sender) -> tuple[Array, tuple[Array, Array]]:
+        """[F, K] the split, and penalties as in Bitmap."""
+        return base, self.turns.init(base, sender)
+
+    def split(self, state: tuple[Array, tuple[Array, Array]], base: Array) -> Array:
+        """As it stands."""
+        return state[0]
+
+    def step(
+        self, state: tuple[Array, tuple[Array, Array]], feedback: PathFeedback, base: Array, sender: Sender
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """The clean ones again, the others in turn."""
+        split, penalties = state
+        again, heard = clean(feedback, self.echo), everything(feedback)
+        penalties = self.turns.after(penalties, feedback, base, sender, heard - again.sum(-1))
+        target = recycled(again, heard, self.turns.split(penalties, base))
+        return towards(split, target, heard / sender.packet, self.memory), penalties
