@@ -86,6 +86,7 @@ def collect(
         queue_peak=peak,
         marked=_total(frames.marked),
         dropped=_total(frames.dropped),
+        paused=np.zeros(fabric.links) if frames.paused is None else _total(frames.paused),
         time=run.time,
         total_sent=np.asarray(frames.sent)[:, fabric.dst < fabric.hosts].sum(1),
         total_queue=np.asarray(frames.queue)[:, fabric.src >= fabric.hosts].sum(1),

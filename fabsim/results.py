@@ -87,7 +87,8 @@ class Result:
     queue_mean: Float = column("link", "B", "mean queue until the last frame")
     queue_peak: Float = column("link", "B", "largest queue")
     marked: Float = column("link", "B", "bytes marked with ECN")
-    dropped: Float = column("link", "B", "bytes dropped or trimmed")
+    dropped: Float = column("link", "B", "bytes dropped, trimmed or lost on the link")
+    paused: Float = column("link", "s", "time for which the link had to be silent, since its head asked for it (PFC)")
 
     time: Float = column("time", "s", "end of each frame")
     total_sent: Float = column("time", "B", "bytes of data into receivers")

@@ -100,6 +100,7 @@ def busiest_links(result: Result, count: int = 10) -> str:
     """The links with the largest queue, then the most bytes."""
     order = np.lexsort((-result.sent, -in_switches(result)))[:count]
     header = ["link", "rate", "sent", "utilisation", "mean queue", "largest", "marked", "dropped"]
+    pauses = bool(result.paused.any())
     rows = [
         [
             result.link[number],
@@ -110,10 +111,11 @@ def busiest_links(result: Result, count: int = 10) -> str:
             size(float(result.queue_peak[number])),
             size(float(result.marked[number])),
             size(float(result.dropped[number])),
+            *([f"{result.paused[number] * 1e6:.1f} us"] if pauses else []),
         ]
         for number in order
     ]
-    return align([header, *rows])
+    return align([header + ["paused"] * pauses, *rows])
 
 
 def as_csv(results: Sequence[Result], table: Table = "flows") -> str:

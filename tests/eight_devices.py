@@ -17,10 +17,14 @@ from fabsim.errors import InputError, Stopped
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.models.nscc import nscc
+from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
 from fabsim.topology import Change, degrade, leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled
 from tests.small import RATE, case
+from tests.test_pfc import pausing
+from tests.test_shared_buffer import sharing
+from tests.test_taildrop import losing
 
 FABRIC = degrade(leaf_spine(4, 2, 4, rate=RATE, latency=1.03e-6), [Change("leaf0->spine1", speed=0.61)])
 STEPS = 200
@@ -67,22 +71,36 @@ def compare(one: Trace, other: Trace) -> dict[str, float]:
     """How far two traces are apart."""
     assert np.isfinite(one.completion).all()
     found = {name: apart(getattr(one, name), getattr(other, name)) for name in ("completion", "start", "flags")}
-    return found | {name: apart(x, getattr(other.frames, name)) for name, x in vars(one.frames).items()}
+    frames = {name: x for name, x in vars(one.frames).items() if x is not None}
+    return found | {name: apart(x, getattr(other.frames, name)) for name, x in frames.items()}
+
+
+def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
+    """What ports may do besides trimming, in float64: pause, drop behind lossy links, share a memory."""
+    problem, model = drawn(0, law, "float64")
+    loss = np.where(np.arange(FABRIC.links) % 5 == 0, 1e-3, 0.0)
+    return {
+        "pauses": (problem, pausing(model, xoff=5e4, headroom=6e4)),
+        "drops": losing((problem, model), GoBackN, loss=loss),
+        "shared": (problem, sharing(model, memory=2e5)),
+    }
 
 
 def gradients() -> dict[str, float]:
-    """Value and gradient by every leaf, in float64."""
+    """Value and gradient by every leaf, in float64, over pauses with so little headroom that some bytes are lost."""
 
     def total(problem: Problem | Spread, model: Model[Any]) -> jax.Array:
         return simulate(problem, model, steps=80, every=20, checkpoint=False).completion.sum() * 1e6
 
     slope = jax.jit(jax.value_and_grad(total, argnums=1), compiler_options={"xla_backend_optimization_level": 0})
     problem, model = everything("float64")
+    model = pausing(model, xoff=2e4, headroom=4e4)
     one, two = slope(problem, model), slope(spread(problem, over(jax.devices())), model)
     assert np.isfinite(one[0])
     leaves = zip(jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(two), strict=True)
     found = {jax.tree_util.keystr(path): apart(x, y) for (path, x), y in leaves}
-    return found | {"steepest": float(np.abs(one[1].links.capacity * model.links.capacity).max())}
+    steepest = {"capacity": one[1].links.capacity * model.links.capacity, "xoff": one[1].queue.xoff * model.queue.xoff}
+    return found | {name: float(np.abs(x).max()) for name, x in steepest.items()}
 
 
 def refused() -> str:
@@ -123,6 +141,10 @@ def main() -> dict[str, Any]:
     found["refused"] = refused()
     with jax.enable_x64(True):
         found["gradient"] = gradients()
+        for name, (problem, model) in ports(jax.tree.map(lambda x: x.astype("float64"), window)).items():
+            one = simulate(problem, model, steps=2 * STEPS)
+            found[name] = compare(one, simulate(spread(problem, mesh), model, steps=2 * STEPS))
+            found[name]["all"] = float((one.frames.dropped if one.frames.paused is None else one.frames.paused).sum())
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,10 +18,13 @@ from fabsim.models.hpcc import Hpcc
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.models.rccc import Rccc
+from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
 from fabsim.topology import leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled
 from tests.small import RATE, case
+from tests.test_pfc import pausing
+from tests.test_taildrop import losing
 
 
 def total(problem: Problem, model: Model[Any]) -> jax.Array:
@@ -61,7 +65,19 @@ def test_lowers_for_accelerators_in_float32(program: str, law: Any) -> None:
     fabric = leaf_spine(2, 2, 2, rate=RATE, latency=1e-6)
     chain = assemble([0, 1], [2, 3], 1e5, trigger=[-1, 0], need=[0, 1], fires=[0, -1])
     problem, model = case(fabric, merge([ring_coupled(4, 4e5, grain=1e5), chain]), transport=law)
-    traced = jax.jit(PROGRAMS[program]).trace(problem, model)
+    check(PROGRAMS[program], problem, model)
+
+
+def test_pauses_and_losses_lower_too() -> None:
+    """Pauses in front of little headroom, lossy links and go-back-N."""
+    fabric = leaf_spine(2, 2, 2, rate=RATE, latency=1e-6)
+    problem, model = losing(case(fabric, assemble([0, 1, 2], 3, 1e5)), GoBackN, loss=[0.01] * fabric.links)
+    check(PROGRAMS["gradient"], problem, replace(model, queue=pausing(model, headroom=1e4).queue))
+
+
+def check(program: Callable[..., Any], problem: Problem, model: Model[Any]) -> None:
+    """For GPUs and TPUs: no number but float32, and no call back to the host."""
+    traced = jax.jit(program).trace(problem, model)
     for platform in ("cuda", "tpu"):
         text = traced.lower(lowering_platforms=(platform,)).as_text()
         assert "f32" in text

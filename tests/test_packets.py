@@ -178,6 +178,24 @@ def test_an_incast_under_receiver_credit(rows: dict[str, Row], case: str) -> Non
     assert abs(mean_error(row)) <= 0.035
 
 
+def test_an_incast_over_pauses(rows: dict[str, Row]) -> None:
+    """Pauses share a port by links, not by flows: the few near senders are done long before the many far ones."""
+    row = rows["roce_pfc_incast32_ft128_400_ecmp"]
+    assert abs(mean_error(row)) <= 0.08
+    assert abs(last_error(row)) <= 0.06
+    assert row.spread_ratio == pytest.approx(1, abs=0.05)
+
+
+def test_the_last_of_a_permutation_over_pauses_is_11_percent_early(rows: dict[str, Row]) -> None:
+    """Its paths were not measured: the fullest link of a draw has 4 flows (172 us), or 5 (212 us), and the packets
+    ended at 194 us. Why is open; a link that idles, while those that it waits for stand in line elsewhere, would do."""
+    row = rows["roce_pfc_perm_ft128_400_ecmp"]
+    assert abs(mean_error(row)) <= 0.08
+    assert last_error(row) == pytest.approx(-0.110, abs=0.015)
+    assert row.err_median <= 0.08
+    assert row.spread_ratio == pytest.approx(0.90, abs=0.05)
+
+
 def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
     """Within 5 %, but for the slow spine and receiver credit; where each switch chooses, nothing is."""
     with (DATA / "summary.csv").open(newline="") as file:
@@ -205,7 +223,7 @@ def test_what_cannot_be_run_is_listed_with_its_reason(rows: dict[str, Row]) -> N
     assert all(math.isnan(row.fluid_mean_us) for row in undone.values())
     text = validation.as_text(list(rows.values()))
     assert "not run: perm_ls128_400_mixed_nscc: balancer mixed is not modelled yet" in text
-    assert max(len(line) for line in text.splitlines()) <= 118
+    assert max(len(line) for line in text.splitlines()) <= 120
 
 
 def test_quantiles_are_those_of_the_completions(rows: dict[str, Row]) -> None:

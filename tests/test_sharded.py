@@ -75,10 +75,20 @@ def test_eight_devices_and_one_agree(found: dict[str, Any], run: str) -> None:
     assert max(apart.values()) < BYTES
 
 
+@pytest.mark.parametrize("ports", ["pauses", "drops", "shared"])
+def test_what_ports_do_is_known_to_all(found: dict[str, Any], ports: str) -> None:
+    """Pauses, silent losses and shared memories, in float64; `all` is what all links paused or dropped."""
+    apart = dict(found[ports])
+    assert apart.pop("flags") == 0
+    assert apart.pop("all") > 0
+    assert ("paused" in apart) == (ports == "pauses")
+    assert max(apart.values()) < 1e-12
+
+
 def test_gradients_agree(found: dict[str, Any]) -> None:
-    """By all parameters, through triggers and coupled flows."""
+    """By all parameters, through triggers, coupled flows and pauses."""
     apart = dict(found["gradient"])
-    assert apart.pop("steepest") > 1
+    assert min(apart.pop("capacity"), apart.pop("xoff")) > 1
     assert max(apart.values()) < 1e-12
 
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import State, TagState
+from fabsim.models.pfc import PfcQueue
 from fabsim.typing import Array
 
 NOT_FINITE, SLOT_TAKEN, RING_SHORT, STEP_LONG = 1, 2, 4, 8
@@ -13,7 +14,8 @@ NOT_FINITE, SLOT_TAKEN, RING_SHORT, STEP_LONG = 1, 2, 4, 8
 SENTENCES = {
     NOT_FINITE: "a value is not a number any more",
     SLOT_TAKEN: "grains of a coupled flow overtook each other; a larger grain, or 0 for a stream, would do",
-    RING_SHORT: "the model's latencies are longer than the problem was built for; build it with a larger ring",
+    RING_SHORT: "the model's latencies or pause delays are longer than the problem was built for; build it with a "
+    "larger ring",
     STEP_LONG: "the model's latencies are shorter than one step a link; build the problem with a smaller dt",
 }
 
@@ -21,6 +23,8 @@ SENTENCES = {
 def check(s: Setup) -> Array:
     """What can be said before the first step: int32 bits."""
     long = (s.beyond_mean + s.back).max() > s.problem.ring - 2
+    if isinstance(s.queue, PfcQueue):
+        long = long | (s.queue.delay.max() > s.problem.ring - 2)
     short = jnp.where(s.used, s.beyond, 2.0).min() < 1.0 - 1e-3
     return long * RING_SHORT + short * STEP_LONG
 

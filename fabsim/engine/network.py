@@ -7,13 +7,13 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
-from fabsim.models.queue import NOTHING, PortState, Signal
+from fabsim.models.queue import NOTHING, PortState, Signal, TrimQueue
 from fabsim.typing import Array
 from fabsim_kernels.load import load, read
 
 
-def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
-    """What every port does with what arrives in this step.
+def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Signal]:
+    """What every port does with what arrives in this step. opening: [L + 1] share of it in which a port may send.
 
     Acknowledgements go ahead of the data, as the headers of trimmed packets do. They take the links of the data the
     other way: what leaves a link now is acknowledged over its opposite, a round trip later, which is not waited for.
@@ -29,20 +29,36 @@ def serve(s: Setup, state: State) -> tuple[PortState, Signal]:
     headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
     if state.sent is not None:
         headers = headers + s.header_mean * state.sent[p.reverse]
-    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random)
+    tail = p.tail if s.queue.shares else None
+    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail)
 
 
-def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fluid, Array, Array]:
-    """Advance the fluid: waiting and moving of the next step, [C, F] what reached the receivers, [F] what was cut.
+def depart(s: Setup, state: State, signal: Signal, opening: Array | None) -> tuple[Fluid, Fluid, Array]:
+    """What waits after this step, what leaves each hop in it, and [F] what was cut."""
+    seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
+    if s.transport.signals and opening is not None:
+        seen.append(1.0 - opening)
+    fabric, egress = read(s.problem.at, jnp.stack(seen, -1))
+    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue)
+    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue)
+    return Fluid(wait_f, wait_e), Fluid(out_f, out_e), cut_f.sum((0, -1)) + cut_e.sum(-1)
 
-    sent: [F, P] units that leave by each port. Every amount that leaves one place is the very number that arrives in
-    the next: conservation by construction.
+
+def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Array | None, Array]:
+    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, [F] what links lost, and
+    [F, K] the data that comes to the receivers' down links by each lane.
+
+    sent: [F, P] units that leave by each port of the senders; loss: [L + 1] share of what leaves that a link loses.
+    Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
     """
     p = s.problem
-    seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.transport.signals else [])
-    fabric, egress = read(p.at, jnp.stack(seen, -1))
-    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric)
-    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress)
+    out_f, out_e, gone = leaving.fabric, leaving.egress, None
+    if loss is not None:
+        fabric, egress = read(p.at, loss[:, None])
+        out_f, gone_f = over_wire(out_f, fabric)
+        out_e, gone_e = over_wire(out_e, egress)
+        off = sent * loss[p.port_link]
+        sent, gone = sent - off, gone_f.sum((0, -1)) + gone_e.sum(-1) + off.sum(-1)
     hops, flows, channels, lanes = out_f.shape
     planes = sent.shape[1]
 
@@ -53,18 +69,19 @@ def move(s: Setup, state: State, signal: Signal, sent: Array) -> tuple[Fluid, Fl
     entering = (s.within.reshape(flows, planes, -1) * sent[:, :, None]).reshape(flows, lanes)
     entering = jnp.pad(entering[:, None], ((0, 0), (0, channels - 1), (0, 0)))
     enters = (jnp.arange(hops + 1)[:, None, None] == p.first)[:, :, None]
-    onward, down = out_f, by_plane(jnp.where(enters[hops], entering, 0.0))
+    onward, first = out_f, jnp.where(enters[hops], entering, 0.0)
+    down, onto = by_plane(first), first[:, 0]
     if hops:
-        down = down + by_plane(out_f[-1])
+        down, onto = down + by_plane(out_f[-1]), onto + out_f[-1][:, 0]
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
-    cut = cut_f.sum((0, -1)) + cut_e.sum(-1)
-    return Fluid(wait_f, wait_e), Fluid(onward, down), out_e.sum(-1).T, cut
+    return Fluid(onward, down), out_e.sum(-1).T, gone, onto
 
 
-def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, Array]:
+def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tuple[Array, Array, Array]:
     """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
 
-    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited).
+    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). What is cut goes
+    on as trimmed, or not at all. A pause makes all that stands wait longer than it was to when it joined.
     """
     keep, leave = seen[..., 0, :], seen[..., 1, :]
     data, trimmed = moving[..., 0, :], moving[..., 1, :]
@@ -72,13 +89,24 @@ def pass_hop(waiting: Array, moving: Array, seen: Array) -> tuple[Array, Array, 
     cut = data - kept
     stands = waiting[..., 0, :] + kept
     out = leave * stands
-    stay, go = [stands - out], [out, trimmed + cut]
+    stay, go = [stands - out], [out, trimmed + cut if queue.trims else trimmed]
     if waiting.shape[-2] == 3:
         mark, wait = seen[..., 2, :], seen[..., 3, :]
-        marked = waiting[..., 1, :] + moving[..., 2, :] * keep
+        came = moving[..., 2, :] * keep
+        came = came + (kept - came) * mark if queue.at_enqueue else came
+        marked = waiting[..., 1, :] + came
         marked_out = leave * marked
         waited = waiting[..., 2, :] + moving[..., 3, :] * keep + kept * wait
+        if queue.pauses:
+            waited = waited + waiting[..., 0, :] * seen[..., 4, :]
         waited_out = leave * waited
         stay += [marked - marked_out, waited - waited_out]
-        go += [marked_out + (out - marked_out) * mark, waited_out]
+        go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, waited_out]
     return jnp.stack(stay, -2), jnp.stack(go, -2), cut
+
+
+def over_wire(leaving: Array, loss: Array) -> tuple[Array, Array]:
+    """What is lost on the link behind a port, of data and of headers. [..., C, K], loss
+    [..., 1, K] -> the rest, lost bytes [..., K]."""
+    off = leaving * loss
+    return leaving - off, off[..., 0, :] + off[..., 1, :]

@@ -25,9 +25,10 @@ def inject(s: Setup, flow: FlowState, room: Array, released: Array, at: Array) -
         sent [F, P] units, when [F] in [0, 1].
     """
     line = s.rate.sum(-1)
+    line = jnp.maximum(line, 1e-9) if s.queue.pauses else line  # a port that is paused has no rate
     early = jnp.minimum(flow.credit - released, line * at)
     total = jnp.where(released > 0, jnp.minimum(flow.credit, early + line * (1.0 - at)), flow.credit)
-    demand = jnp.minimum(jnp.minimum(total, room), line)
+    demand = jnp.maximum(jnp.minimum(jnp.minimum(total, room), line), 0.0)  # credit may end a rounding below zero
     sent = share_ports(s, jnp.minimum(demand[:, None] * s.plane, s.rate), s.rate)
     if s.problem.planes > 1:
         sent = sent + spread_rest(s, demand, sent)

@@ -49,6 +49,7 @@ class Problem:
     first: Array  # [F, K] fabric hop at which a lane is entered (right-aligned), H for one that stays below its leaf
     same: Array  # [H, F, K] one of the lanes of the flow that take the same link at this hop
     route: Array  # [H + 1, F, K] link of each hop, the down link last; L where there is none
+    tail: Array  # [L + 1] number of the node at the tail of each link, among those that have one
     port_link: Array  # [F, P] NIC links of the sender
     port: Array  # [F, P] row of each port in `port_flows`
     place: Array  # [F, P] column of the flow there
@@ -172,6 +173,7 @@ def build(
         first=whole(first),
         same=whole(same_link(path)),
         route=whole(np.concatenate([path, routes.path[None, :, :, -1]])),
+        tail=whole(np.append(np.unique(fabric.src, return_inverse=True)[1], fabric.links)),
         port_link=whole(nic),
         port=whole(port),
         place=whole(place),

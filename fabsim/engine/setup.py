@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine.across import total
 from fabsim.engine.problem import Problem
+from fabsim.errors import InputError
 from fabsim.models.model import Model
+from fabsim.models.pfc import PfcQueue
 from fabsim.models.protocol import Transport
 from fabsim.models.queue import TIE, TrimQueue
+from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
 
 LATER = 1e9
@@ -45,6 +50,8 @@ class Setup:
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
         start: [F] steps.
+        loss: [L + 1] share of what leaves that is lost on the link; None where no link loses anything.
+        recovery: from silent losses, with times in steps; None where there are none.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
     """
 
@@ -67,6 +74,8 @@ class Setup:
     header: Array
     header_mean: Array
     start: Array
+    loss: Array | None
+    recovery: Recovery | None
     irregular: Array | None
 
     @property
@@ -79,12 +88,16 @@ def share_of_link(problem: Problem, share: Array) -> Array:
     """[H, F, K] the share of a flow that takes the link of each lane at each hop, by whichever lanes."""
     hops, flows, lanes = problem.same.shape
     hop, flow = jnp.arange(hops)[:, None, None], jnp.arange(flows)[:, None]
-    total = jnp.zeros((hops, flows, lanes), share.dtype).at[hop, flow, problem.same].add(share)
-    return jnp.minimum(total[hop, flow, problem.same], 1.0)
+    whole = jnp.zeros((hops, flows, lanes), share.dtype).at[hop, flow, problem.same].add(share)
+    return jnp.minimum(whole[hop, flow, problem.same], 1.0)
 
 
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
-    """Scale, pad and derive; differentiable in every field of the model."""
+    """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
+    recovery answers."""
+    silent = not model.queue.trims or model.links.loss is not None
+    if silent and model.recovery is None:
+        raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")
     p, dt = problem, problem.dt
     capacity = jnp.append(model.links.capacity, LATER * p.unit / dt)
     alive = model.links.capacity > 0  # a dead link is on no path, and must not spoil a gradient
@@ -102,10 +115,14 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     beyond = (latency + p.packet[:, None] * forward) / dt - (p.hops - 1)
     back = (latency + p.ack * (slow + slowness[nic])) / dt
     rate = capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE)
+    queue = model.queue.inside(p.unit, dt, LATER)
+    if isinstance(queue, PfcQueue):  # hosts take what comes
+        hosts = total(p, jnp.zeros_like(capacity).at[p.at.last].add(1.0)) > 0
+        queue = replace(queue, headroom=jnp.where(hosts, LATER, queue.headroom))
     return Setup(
         problem=p,
         transport=model.transport,
-        queue=model.queue.inside(p.unit, LATER),
+        queue=queue,
         capacity=jnp.maximum(capacity * dt / p.unit, 1.0 / LATER),  # a dead link's is divided by, too
         rate=jnp.where(plane > 0, rate, 0.0),
         share=share,
@@ -122,5 +139,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
         start=p.start / dt,
+        loss=None if model.links.loss is None else jnp.append(model.links.loss, 0.0),
+        recovery=None if model.recovery is None else model.recovery.inside(dt),
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
     )

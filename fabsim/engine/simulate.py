@@ -28,9 +28,10 @@ class Frame:
         sent: [L] bytes of data that left.
         queue: [L] bytes waiting, on average.
         peak: [L] bytes waiting, at most (at the end of a step).
-        marked: [L] bytes of data that left with a congestion mark set here.
-        dropped: [L] bytes of data that were cut.
+        marked: [L] bytes of data that got a congestion mark here.
+        dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
+        paused: [L] s for which the link was paused; None where nobody pauses.
     """
 
     sent: Array
@@ -39,6 +40,7 @@ class Frame:
     marked: Array
     dropped: Array
     again: Array
+    paused: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -63,7 +65,7 @@ class Trace:
     flags: Array
 
 
-FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS)
+FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS, paused=SAME)
 TRACE = Trace(EACH, EACH, EACH, SAME, STATE, EACH)
 """How they lie on the devices of a problem that is spread, before flows are put in order: what happens on the links is
 known to all."""
@@ -72,7 +74,7 @@ known to all."""
 def empty_frame(s: Setup) -> Frame:
     """A frame of zeros, in units."""
     link, flow = jnp.zeros_like(s.capacity[:-1]), jnp.zeros_like(s.size)
-    return Frame(link, link, link, link, link, flow)
+    return Frame(link, link, link, link, link, flow, link if s.queue.pauses else None)
 
 
 def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
@@ -86,15 +88,21 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
         # One wide sum: the cost of a step is in the number of its operations.
-        sums = sums + jnp.stack([sent, queue / every, sent * seen.signal.mark[:-1], seen.signal.drop[:-1]])
+        new = [sent, queue / every, seen.signal.marked[:-1], seen.signal.drop[:-1]]
+        if seen.loss is not None:
+            new[3] = new[3] + seen.loss[:-1] * seen.left[:-1]
+        if seen.opening is not None:
+            new.append(1.0 - seen.opening[:-1])
+        sums = sums + jnp.stack(new)
         return (state, sums, jnp.maximum(peak, queue), again + seen.again, injected + seen.injected), None
 
     zero = empty_frame(s)
-    begin = (state, jnp.stack([zero.sent] * 4), zero.peak, zero.again, jnp.zeros_like(s.rate))
+    none = jnp.stack([zero.sent] * (5 if s.queue.pauses else 4))
+    begin = (state, none, zero.peak, zero.again, jnp.zeros_like(s.rate))
     (state, sums, peak, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
     by_port = jnp.zeros_like(sums[0]).at[s.problem.port_link].add(injected)
-    sent = sums[0] + total(s.problem, by_port)
-    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again)
+    sent, paused = sums[0] + total(s.problem, by_port), sums[4] if s.queue.pauses else None
+    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again, paused=paused)
     finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
 
@@ -102,7 +110,8 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
 def summarise(s: Setup, state: State, frames: Frame) -> Trace:
     """Steps to seconds and units to bytes; inf for what did not happen."""
     dt = s.problem.dt
-    frames = jax.tree.map(lambda x: x * s.problem.unit, frames)
+    paused = None if frames.paused is None else frames.paused * dt
+    frames = dataclasses.replace(jax.tree.map(lambda x: x * s.problem.unit, frames), paused=paused)
 
     def seconds(steps: Array) -> Array:
         return jnp.where(steps >= LATER, jnp.inf, steps * dt)

@@ -30,12 +30,12 @@ SAME: Any = P()
 COLUMNS: Any = P(None, AXIS)
 """How an array lies on the devices: with a leading axis of them; whole on each, and equal; with its columns parted."""
 
-COMMON = ("dt", "unit", "ack", "mtu", "reverse")
+COMMON = ("dt", "unit", "ack", "mtu", "reverse", "tail")
 """Fields of a problem that all devices have in common."""
 
 STATE = State(
     step=SAME, flow=EACH, tags=EACH, ports=SAME, waiting=EACH, moving=EACH, ring=EACH, links=SAME, fired=SAME,
-    sent=SAME, law=EACH, flags=EACH,
+    sent=SAME, law=EACH, flags=EACH, recovery=EACH, pause=SAME, last=EACH,
 )  # fmt: skip
 """How a state lies: the ports and the triggers are on each device, and equal."""
 
@@ -107,10 +107,12 @@ def dealt(s: Spread, model: Model[Any]) -> tuple[Model[Any], Model[Any]]:
     def by_flow(x: Array) -> bool:
         return jnp.ndim(x) > 0 and jnp.shape(x)[0] == flows
 
-    law = jax.tree.map(lambda x: x[s.order] if by_flow(x) else x, model.transport)
-    lies = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, model.transport)
+    ends = model.transport, model.recovery
+    law, recovery = jax.tree.map(lambda x: x[s.order] if by_flow(x) else x, ends)
+    law_lies, recovery_lies = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, ends)
     split = jax.tree.map(lambda x: x[s.order], model.split)
-    return dataclasses.replace(model, transport=law, split=split), Model(SAME, SAME, lies, EACH)
+    model = dataclasses.replace(model, transport=law, recovery=recovery, split=split)
+    return model, Model(SAME, SAME, law_lies, EACH, recovery_lies)
 
 
 def on_each(
@@ -170,4 +172,5 @@ def look(problem: Problem | Spread, state: State) -> State:
 
 @jax.jit
 def _look(problem: Spread, state: State) -> State:
-    return dataclasses.replace(state, flow=in_order(problem, state.flow), flags=either(problem, state.flags))
+    flow, recovery = in_order(problem, (state.flow, state.recovery))
+    return dataclasses.replace(state, flow=flow, recovery=recovery, flags=either(problem, state.flags))

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 
 from fabsim.engine import telemetry
 from fabsim.engine.setup import LATER, Setup
+from fabsim.models.pfc import PauseState, PfcQueue
 from fabsim.models.protocol import Sender
 from fabsim.models.queue import PortState
+from fabsim.models.recovery import RecoveryState
 from fabsim.typing import Array
 
 
@@ -24,7 +26,7 @@ class FlowState:
         credit: released and not sent (what was trimmed comes back here).
         held: not released yet (a follower waits for its leader).
         in_flight: sent, and nothing heard of it.
-        lost: trimmed, and the sender does not know yet.
+        lost: trimmed or gone, and the sender does not know yet.
         until: units to send until the last byte of the current message is in.
         owed: whether a byte that completes the flow has still to be sent (again).
         start_in: steps until the flow starts; LATER while it waits for its trigger.
@@ -79,6 +81,20 @@ class Fluid:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class LastPorts:
+    """The receivers' down links, where the lanes of a plane have met, by the lane that bytes came by. [F, K], units.
+
+    Attributes:
+        down: what waits there.
+        onto: what comes there in the next step.
+    """
+
+    down: Array
+    onto: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """The scan carry.
 
@@ -93,6 +109,9 @@ class State:
         sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
+        recovery: what each sender will miss; None where nothing is lost in silence.
+        pause: what the heads of links want; None where nobody pauses.
+        last: what the receivers' down links hold by lane; None where nobody pauses.
     """
 
     step: Array
@@ -107,6 +126,9 @@ class State:
     sent: Array | None
     law: Any
     flags: Array
+    recovery: RecoveryState | None
+    pause: PauseState | None
+    last: LastPorts | None
 
 
 def initial(s: Setup) -> State:
@@ -151,6 +173,9 @@ def initial(s: Setup) -> State:
         sent=None if p.reverse is None else jnp.zeros_like(s.capacity),
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
+        recovery=None if s.recovery is None else s.recovery.init(zero),
+        pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
+        last=LastPorts(jnp.zeros_like(s.share), jnp.zeros_like(s.share)) if s.queue.pauses else None,
     )
 
 

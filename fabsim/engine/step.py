@@ -13,13 +13,15 @@ from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
-from fabsim.engine.network import move, serve
+from fabsim.engine.network import depart, serve, travel
+from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
 from fabsim.engine.setup import LAST_PACKET, Setup
-from fabsim.engine.state import FlowState, State, sender
+from fabsim.engine.state import FlowState, LastPorts, State, sender
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
+from fabsim.models.recovery import RecoveryState
 from fabsim.typing import Array
 
 
@@ -33,12 +35,18 @@ class Seen:
         queue: [L + 1] data waiting at the end of the step.
         again: [F] units that the sender learnt it must send again.
         injected: [F, P] units that the sender's ports sent.
+        left: [L + 1] data that left each link, those of senders included.
+        opening: [L + 1] share of the step in which each link might send; None where nobody pauses.
+        loss: [L + 1] share of what left that links lost; None where they lose nothing.
     """
 
     signal: Signal
     queue: Array
     again: Array
     injected: Array
+    left: Array
+    opening: Array | None
+    loss: Array | None
 
 
 def step(s: Setup, state: State) -> tuple[State, Seen]:
@@ -51,30 +59,91 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         feedback = as_feedback(heard(state.ring, state.step, s.beyond_mean + s.back))
         if state.links is not None:
             feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
+        recovery, missed, since = time_out(s, state, feedback)
+        feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
+    may = opening(s, state)
     with jax.named_scope("send"):
         stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
         flow, released, at = release(s, flow, landed, when, stream, state.step)
         flow = replace(flow, credit=flow.credit + released)
+        if recovery is not None:
+            at = jnp.maximum(jnp.where(released > 0, at, 0.0), jnp.where(missed > 0, since, 0.0))
+            released = released + missed
         told = sender(s, flow, fair_rates(s, flow) if s.transport.needs_fair else None)
         law = s.transport.step(state.law, feedback, told)
-        sent, goes = inject(s, flow, s.transport.offer(law, told), released, at)
+        room = s.transport.offer(law, told)
+        sent, goes = inject(s if may is None else paused(s, may), flow, room, released, at)
     with jax.named_scope("move"):
-        ports, signal = serve(s, state)
-        waiting, moving, reached, cut = move(s, state, signal, sent)
+        ports, signal = serve(s, state, may)
+        waiting, leaving, cut = depart(s, state, signal, may)
+        left = signal.sent + total(s.problem, by_link(s, sent))
+        down = at_down_links(s, state, signal)
+        pause, loss = ingress(s, state, waiting, down, left)
+        moving, reached, gone, onto = travel(s, leaving, sent, loss)
+        last = None if down is None else LastPorts(down, onto)
+        recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
         joined = signal.sent + ports.queue - state.ports.queue
-        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined)
-        flow, now, final = account(s, flow, sent.sum(-1), cut)
+        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, may)
+        flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
     links = state.links
     if links is not None:
         links = telemetry.remember(links, state.step, ports.queue, signal.sent)
-    left = None if state.sent is None else signal.sent + total(s.problem, by_link(s, sent))
-    after = State(state.step + 1, flow, tag, ports, waiting, moving, ring, links, fired, left, law, flags)
-    return after, Seen(signal, ports.queue, feedback.nacked, sent)
+    after = State(
+        step=state.step + 1,
+        flow=flow,
+        tags=tag,
+        ports=ports,
+        waiting=waiting,
+        moving=moving,
+        ring=ring,
+        links=links,
+        fired=fired,
+        sent=None if state.sent is None else left,
+        law=law,
+        flags=flags,
+        recovery=recovery,
+        pause=pause,
+        last=last,
+    )
+    return after, Seen(signal, ports.queue, feedback.nacked, sent, left, may, loss)
+
+
+def paused(s: Setup, may: Array) -> Setup:
+    """Senders' ports that may send in a part of the step only."""
+    return replace(s, rate=s.rate * may[s.problem.port_link])
+
+
+def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | None, Array, Array]:
+    """Silent losses whose timeout is in this step, [F] units, and [F] when in it; the sender takes them as reported."""
+    if s.recovery is None or state.recovery is None:
+        none = jnp.zeros_like(back.acked)
+        return None, none, none
+    outstanding = state.flow.credit + state.flow.in_flight - back.acked
+    return s.recovery.expire(state.recovery, back.acked, outstanding)
+
+
+def lose(
+    s: Setup, recovery: RecoveryState | None, window: Array, reached: Array, cut: Array, gone: Array | None
+) -> tuple[RecoveryState | None, Array, Array]:
+    """Book silent losses: the state, what the receivers take of [C, F] `reached`, and [F] all that is lost.
+
+    window: [F] units that may be in flight; cut, gone: [F] units that ports cut, and that links lost.
+    """
+    if s.recovery is None or recovery is None:
+        return None, reached, cut
+    silent = jnp.zeros_like(cut) if s.queue.trims else cut
+    silent = silent if gone is None else silent + gone
+    if s.recovery.ordered:
+        recovery, share = s.recovery.refuse(recovery, silent, reached[0], window, s.rate.sum(-1), s.packet)
+        refused = reached * share
+        silent = silent + refused[0]
+        reached = reached - refused.at[1].set(0.0)
+    return s.recovery.lose(recovery, silent), reached, silent + cut if s.queue.trims else silent
 
 
 def by_link(s: Setup, sent: Array) -> Array:
@@ -83,7 +152,7 @@ def by_link(s: Setup, sent: Array) -> Array:
 
 
 def hear(flow: FlowState, back: Feedback) -> FlowState:
-    """Acknowledgements free the window; what was trimmed waits to be sent again."""
+    """Acknowledgements free the window; what was lost waits to be sent again."""
     return replace(
         flow,
         credit=flow.credit + back.nacked,
@@ -93,8 +162,8 @@ def hear(flow: FlowState, back: Feedback) -> FlowState:
     )
 
 
-def account(s: Setup, flow: FlowState, sent: Array, cut: Array) -> tuple[FlowState, Array, Array]:
-    """Book what was sent and cut; say which flows [F] have just sent the last byte of a message, and of all."""
+def account(s: Setup, flow: FlowState, sent: Array, lost: Array) -> tuple[FlowState, Array, Array]:
+    """Book what was sent and lost; say which flows [F] have just sent the last byte of a message, and of all."""
     credit = flow.credit - sent
     owed = flow.owed | (flow.credit + flow.lost > LAST_PACKET * s.packet)
     final = (credit <= 0) & (flow.held <= 0)
@@ -107,7 +176,7 @@ def account(s: Setup, flow: FlowState, sent: Array, cut: Array) -> tuple[FlowSta
         flow,
         credit=credit,
         in_flight=flow.in_flight + sent,
-        lost=flow.lost + cut,
+        lost=flow.lost + lost,
         until=jnp.where(ends, following, flow.until - sent),
         owed=owed & ~(now & final),
     )

@@ -21,12 +21,14 @@ def moves(seen: Frame) -> bool:
 
 
 def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) -> None:
-    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start is due."""
+    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start or a
+    timeout is due."""
     starts = np.asarray(state.flow.start_in)
     waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
-    if complete.all() or (waits & (starts < LATER / 2)).any():
-        return
     begun = ~waits & ~complete
+    timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer)
+    if complete.all() or (waits & (starts < LATER / 2)).any() or (begun & (timers < LATER / 2)).any():
+        return
     if waits.any() and not begun.any():
         raise Stopped(f"no progress at {now * 1e6:.3f} us: " + who_waits(problem, state, waits))
     leader = np.asarray(problem.leader)
@@ -35,7 +37,10 @@ def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) ->
         pairs = [f"flow {i + 1} waits for bytes of flow {leader[i] + 1}" for i in np.flatnonzero(follows)[:NAMED]]
         raise Stopped(f"no progress at {now * 1e6:.3f} us: {'; '.join(pairs)}; {int(follows.sum())} flows in all")
     names = ", ".join(str(i + 1) for i in np.flatnonzero(begun)[:NAMED])
-    raise Stopped(f"no progress at {now * 1e6:.3f} us: nothing moves for flows {names} ({int(begun.sum())} in all)")
+    paused = 0 if state.pause is None else int(np.asarray(state.pause.wants).sum())
+    circle = f"; {paused} links are paused, for each other in a circle" if paused else ""
+    what = f"nothing moves for flows {names} ({int(begun.sum())} in all){circle}"
+    raise Stopped(f"no progress at {now * 1e6:.3f} us: {what}")
 
 
 def who_waits(problem: Problem, state: State, waits: Bool) -> str:

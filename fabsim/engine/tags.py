@@ -31,25 +31,34 @@ def close(tags: TagState, landed: Array) -> TagState:
     return replace(tags, open=tags.open & ~landed)
 
 
-def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array) -> TagState:
+def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array, opening: Array | None) -> TagState:
     """Move every tag by one step.
 
     Args:
         moving: what arrived at each hop in the step.
         before, joined: [L + 1] queue at the start of the step, and what joined it in the step.
+        opening: [L + 1] share of the step in which a port might send; None: all of it. A tag at a paused port stays.
     """
     meets = (tags.hop <= s.problem.at.row.shape[0]) & (tags.due < 1.0)
-    later = jnp.maximum(tags.due - 1.0, -LATER)
-    before, joined, capacity = own(s.problem, (before, joined, s.capacity))
+    passed = 1.0 if opening is None else opening[port(s, tags.hop - 1)]
+    later = jnp.maximum(tags.due - passed, -LATER)
+    before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
     s = replace(s, capacity=capacity)
     # In most steps no tag is at a port: then nothing has to be looked up.
     due = jax.lax.cond(
-        meets.any(), lambda: jnp.where(meets, queued(s, tags, moving, before, joined), later), lambda: later
+        meets.any(), lambda: jnp.where(meets, queued(s, tags, moving, before, joined, opening), later), lambda: later
     )
     return replace(tags, due=due, hop=tags.hop + meets)
 
 
-def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array) -> Array:
+def port(s: Setup, hop: Array) -> Array:
+    """[T, F, K] the link of each lane's port at these hops."""
+    hops, flows, lanes = s.problem.at.row.shape[0], hop.shape[1], hop.shape[2]
+    place = jnp.clip(hop, 0, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
+    return s.problem.route.reshape(-1)[place]
+
+
+def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array, opening: Array | None) -> Array:
     """[T, F, K] `due` at the next hop of tags that are at a port in this step.
 
     A tag that gets to a port at t within the step waits for what stood there, and what has joined since, less what
@@ -67,8 +76,11 @@ def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array
     line = jnp.repeat(s.rate, lanes // p.planes, -1)
     most = t * jnp.where(tags.hop < hops, line * s.within, line) / s.capacity[link]  # no flow is faster than its port
     own = at_most(at_most(own, most), joins)
-    wait = stood + own + (joins - own - (1.0 - TIE)) * t
+    may = 1.0 if opening is None else opening[link]
+    wait = stood + own + (joins - own - (1.0 - TIE) * may) * t
     wait = jnp.where(wait > -TIE, wait, 0.0)  # a port at its capacity counts as full: see TIE
+    if opening is not None:
+        wait = wait + jnp.minimum((1.0 - may) * (1.0 - t), wait * (1.0 / jnp.maximum(may, 1e-6) - 1.0))
     last = jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0)
     return tags.due + wait + last
 

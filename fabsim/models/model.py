@@ -9,6 +9,7 @@ import jax
 
 from fabsim.models.protocol import Transport
 from fabsim.models.queue import TrimQueue
+from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
 
 T = TypeVar("T", bound=Transport[Any])
@@ -22,10 +23,13 @@ class Links:
     Attributes:
         capacity: [L] bytes per second.
         latency: [L] seconds of wire, plus the switching latency at its tail.
+        loss: [L] share of all bytes that the link loses in silence (a gray failure), at random; None where all are
+            sound. Smooth; acknowledgements on their way back are not lost.
     """
 
     capacity: Array
     latency: Array
+    loss: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -43,9 +47,13 @@ class Split:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Model(Generic[T]):
-    """The parameters of a run, all in SI units; its gradient is a Model too."""
+    """The parameters of a run, all in SI units; its gradient is a Model too.
+
+    `recovery` is what senders do about silent losses; None where nothing is lost but what is trimmed.
+    """
 
     links: Links
     queue: TrimQueue
     transport: T
     split: Split
+    recovery: Recovery | None = None

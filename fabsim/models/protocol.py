@@ -84,7 +84,7 @@ class Feedback:
 
     Attributes:
         acked: units acknowledged.
-        nacked: units reported as trimmed; they will be sent again.
+        nacked: units reported as trimmed, or missed after a timeout; they will be sent again.
         marked: units of the acknowledged that carried a congestion mark; zero unless the law has `signals`.
         delay: steps that the acknowledged bytes waited in queues, on average, as they met them when they queued;
             zero where nothing was acknowledged, or unless the law has `signals`.

@@ -28,7 +28,7 @@ class PortState:
     Attributes:
         queue: data waiting.
         headers: headers of trimmed packets waiting (they have strict priority).
-        trimmed: data cut here in the last step, whose headers leave in this one.
+        trimmed: data cut here in the last step, whose headers leave in this one; zero where nothing is trimmed.
     """
 
     queue: Array
@@ -44,10 +44,11 @@ class Signal:
     Attributes:
         keep: share of the arriving data that is not cut.
         leave: share of what stands at the port after arrival that leaves.
-        mark: share of the leaving data that is marked.
+        mark: share that is marked of the data that leaves, or that joins, as the queue samples it.
         wait: steps that a byte arriving in the middle of the step will wait.
         sent: units of data that leave.
         drop: units of data that are cut.
+        marked: units of data that are marked.
     """
 
     keep: Array
@@ -56,6 +57,7 @@ class Signal:
     wait: Array
     sent: Array
     drop: Array
+    marked: Array
 
 
 @jax.tree_util.register_dataclass
@@ -69,25 +71,31 @@ class TrimQueue:
     the capacity less the headers. Smooth almost everywhere; the derivative of the drop by B is minus one for each busy
     period with a loss (infinitesimal perturbation analysis: Cassandras et al., IEEE TAC 48(5), 2003).
 
-    Marks rise linearly from none at `ecn_low` to `ecn_max` at `ecn_high`, are certain above that, and are set when a
-    byte leaves (as uet-htsim does). Defaults of the UEC specification, derived when a scenario is compiled: buffer 1
-    bandwidth-delay product, thresholds 0.2 and 0.8 of it. Below 1, `ecn_max` makes the ramp that of random early
-    detection, with a jump at `ecn_high` (Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993).
+    Marks rise linearly from none at `ecn_low` to `ecn_max` at `ecn_high`, and are certain above that. They are set when
+    a byte leaves (as uet-htsim does), or when it joins: then the sender hears of them later by the time that the byte
+    waits. Defaults of the UEC specification, derived when a scenario is compiled: buffer 1 bandwidth-delay product,
+    thresholds 0.2 and 0.8 of it. Below 1, `ecn_max` makes the ramp that of random early detection, with a jump at
+    `ecn_high` (Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993).
 
     Attributes:
         buffer: [L] bytes.
         ecn_low, ecn_high: [L] bytes.
         ecn_max: share marked just below `ecn_high`, a scalar or [L].
+        at_enqueue: whether marks are set when a byte joins.
     """
 
     granular: ClassVar[bool] = False
+    trims: ClassVar[bool] = True
+    pauses: ClassVar[bool] = False
+    shares: ClassVar[bool] = False
     buffer: Array
     ecn_low: Array
     ecn_high: Array
     ecn_max: Array | float = dataclasses.field(default=1.0, kw_only=True)
+    at_enqueue: bool = dataclasses.field(default=False, kw_only=True, metadata={"static": True})
 
-    def inside(self, unit: Array, none: float) -> Self:
-        """The same with sizes in units and `none` for the entry of no link: [L + 1]."""
+    def inside(self, unit: Array, dt: Array, none: float) -> Self:
+        """The same with sizes in units and times in steps, and `none` for the entry of no link: [L + 1]."""
         share = jnp.append(jnp.broadcast_to(self.ecn_max, self.buffer.shape), 1.0)
         sizes = dataclasses.replace(self, ecn_max=self.buffer)
         return dataclasses.replace(jax.tree.map(lambda x: jnp.append(x / unit, none), sizes), ecn_max=share)
@@ -100,20 +108,35 @@ class TrimQueue:
         """[L + 1] what leaves of what stands at a port with so much room: all of it, or as much as there is room."""
         return jnp.where(stands >= room, room, stands)
 
+    def bound(self, stands: Array, tail: Array | None) -> Array:
+        """[L + 1] what each port may hold, where so much would stand without a bound."""
+        return self.buffer
+
     def step(
-        self, port: PortState, capacity: Array, arrive: Array, headers: Array, random: Array | None = None
+        self,
+        port: PortState,
+        capacity: Array,
+        arrive: Array,
+        headers: Array,
+        random: Array | None = None,
+        opening: Array | None = None,
+        tail: Array | None = None,
     ) -> tuple[PortState, Signal]:
         """One step of all ports.
 
         Args:
             capacity, arrive, headers: [L + 1] units per step of line rate, of data, and of headers in bytes.
             random: [L + 1] how irregularly the data arrives, 0 (paced) to 1 (as at random); for granular ports.
+            opening: [L + 1] the share of the step in which the port may send; None: all of it.
+            tail: [L + 1] number of the switch of each port, below L + 1; for ports that share its memory.
         """
         control = port.headers + headers
-        served = jnp.minimum(control, capacity)
-        room = (capacity - served) * (1.0 - TIE)
+        able = capacity if opening is None else capacity * opening
+        served = jnp.minimum(control, able)
+        room = (able - served) * (1.0 - TIE)
         sent = self.serve(port.queue + arrive, room, random)
-        drop = jnp.clip(port.queue + arrive - sent - self.buffer, 0.0, arrive)
+        excess = port.queue + arrive - sent
+        drop = jnp.clip(excess - self.bound(excess, tail), 0.0, arrive)
         stands = port.queue + arrive - drop
         sent = jnp.where(sent > stands, stands, sent)  # by a rounding at most
         leave = jnp.where(sent < stands, sent / jnp.where(stands > NOTHING, stands, 1.0), 1.0)
@@ -123,5 +146,6 @@ class TrimQueue:
         ramp = (queue - self.ecn_low) / jnp.maximum(self.ecn_high - self.ecn_low, 1e-6)
         mark = jnp.where(ramp >= 1.0, 1.0, jnp.clip(ramp, 0.0, 1.0) * self.ecn_max)
         wait = 0.5 * (port.queue + queue) / capacity
-        after = PortState(queue, control - served, drop)
-        return after, Signal(keep, leave, mark, wait, sent, drop)
+        after = PortState(queue, control - served, drop if self.trims else jnp.zeros_like(drop))
+        marked = (arrive - drop if self.at_enqueue else sent) * mark
+        return after, Signal(keep, leave, mark, wait, sent, drop, marked)

@@ -18,7 +18,7 @@ from fabsim.results import Result
 from fabsim.topology.wiring import INSIDE
 from fabsim.typing import Float, Int
 
-Quantity = Literal["utilisation", "queue_peak", "queue_mean", "marked", "dropped"]
+Quantity = Literal["utilisation", "queue_peak", "queue_mean", "marked", "dropped", "paused"]
 
 _LABELS = {
     "utilisation": ("utilisation (%)", 100.0),
@@ -26,6 +26,7 @@ _LABELS = {
     "queue_mean": ("mean queue (kB)", 1e-3),
     "marked": ("marked (kB)", 1e-3),
     "dropped": ("dropped (kB)", 1e-3),
+    "paused": ("paused (us)", 1e6),
 }
 _COLOURS = mpl.colormaps["YlOrRd"].with_extremes(bad="#bdbdbd")
 

@@ -81,7 +81,7 @@ class Compiler:
         """Raises InputError for what contradicts itself."""
         shared = self._shared(scenario)
         net = replace(shared.net, queues=queues_of(scenario, shared.net.fabric, shared.net.baseline))
-        return Member(scenario, shared, model_of(scenario, net, shared.links, shared.split))
+        return Member(scenario, shared, model_of(scenario, net, shared.links, shared.split, shared.problem.dt))
 
     def _shared(self, scenario: Scenario) -> Shared:
         key = network_key(scenario)

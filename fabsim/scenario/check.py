@@ -109,7 +109,7 @@ def _derived(scenario: Scenario, net: Network) -> list[Line]:
         ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
         (
             "buffers",
-            f"{span(queues.buffer)} a port{slow}",
+            "no bound for a single port" if np.isnan(queues.buffer).all() else f"{span(queues.buffer)} a port{slow}",
         ),
         ("ECN", f"from {span(queues.ecn_low)} to {span(queues.ecn_high)}"),
     ]
@@ -138,21 +138,25 @@ def _cost(scenario: Scenario, net: Network) -> list[Line]:
     width = 8 if scenario.precision == "float64" else 4
     kept = frames * width * (5 * net.fabric.links + net.flows.count)
     return [
-        *_inert(scenario, model.transport.signals),
+        *_inert(scenario, model.transport.signals, model.recovery is not None),
         ("dt", f"{show_time(dt)}{' (derived)' if scenario.dt == 'auto' else ''}"),
         ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
         ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),
     ]
 
 
-def _inert(scenario: Scenario, signals: bool) -> list[Line]:
+def _inert(scenario: Scenario, signals: bool, losses: bool) -> list[Line]:
     """Keys that are given and change nothing."""
-    queue = scenario.queue
+    queue, lines = scenario.queue, []
     given = [key for key in ("ecn_low", "ecn_high") if getattr(queue, key) != "auto"]
-    if not given or signals:
-        return []
-    keys = ", ".join(f"queue.{key}" for key in given)
-    return [("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks")]
+    given += [key for key in ("ecn_at", "ecn_last_hop") if getattr(queue, key) != type(queue).model_fields[key].default]
+    if given and not signals:
+        keys = ", ".join(f"queue.{key}" for key in given)
+        lines.append(("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks"))
+    if not losses and scenario.recovery != type(scenario).model_fields["recovery"].default:
+        text = f"recovery: a queue of kind {queue.kind} and links without loss lose nothing in silence"
+        lines.append(("no effect", text))
+    return lines
 
 
 def _bytes(tree: object) -> int:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.laws import transport_law
 from fabsim.scenario.memory import refuse_too_large
+from fabsim.scenario.queue_keys import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
-from fabsim.typing import Int
+from fabsim.typing import Float, Int
 from fabsim.units import Amount, show_size
 from fabsim.workload import Flows, check, merge
 
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
     from fabsim.models.model import Links, Model, Split
     from fabsim.scenario.scenario import Scenario
+
+
+NEVER = 1e15
+"""Bytes of a queue that no port ever has: a threshold that does not mark."""
+
+TIMEOUT = 10
+"""Base round trips until a silent loss is missed, where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,8 @@ def assemble(scenario: Scenario, net: Network) -> tuple[Problem, Model[Any]]:
     import jax
     import jax.numpy as jnp
 
-    return problem_of(scenario, net), jax.tree.map(jnp.asarray, model_of(scenario, net, *fixed_of(scenario, net)))
+    problem = problem_of(scenario, net)
+    return problem, jax.tree.map(jnp.asarray, model_of(scenario, net, *fixed_of(scenario, net), problem.dt))
 
 
 def problem_of(scenario: Scenario, net: Network) -> Problem:
@@ -100,17 +109,22 @@ def fixed_of(scenario: Scenario, net: Network) -> tuple[Links, Split]:
     def real(values: Any) -> Any:
         return np.asarray(values, scenario.precision)
 
-    return Links(real(net.fabric.capacity), real(net.fabric.latency)), Split(real(net.routes.weight))
+    fabric = net.fabric
+    loss = None if fabric.loss is None else real(fabric.loss)
+    return Links(real(fabric.capacity), real(fabric.latency), loss), Split(real(net.routes.weight))
 
 
-def model_of(scenario: Scenario, net: Network, links: Links, split: Split) -> Model[Any]:
-    """All parameters, as numpy arrays: a sweep makes thousands of them."""
+def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: SupportsFloat) -> Model[Any]:
+    """All parameters, as numpy arrays: a sweep makes thousands of them. dt: s, the step of the problem."""
     from fabsim.models.model import Model
 
     def real(values: Any) -> Any:
         return np.asarray(values, scenario.precision)
 
-    return Model(links, _ports(scenario, net, real), transport_law(scenario, net, real), split)
+    ports = _ports(scenario, net, dt, real)
+    silent = links.loss is not None or not ports.trims
+    recovery = _recovery(scenario, net.baseline, real) if silent else None
+    return Model(links, ports, transport_law(scenario, net, real), split, recovery)
 
 
 def _fabric(scenario: Scenario) -> Fabric:
@@ -145,7 +159,8 @@ def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
         return amount.bytes(base.bdp) if isinstance(amount, Amount) else None
 
     queue = scenario.queue
-    amounts = {"buffer": given(queue.buffer), "ecn_low": given(queue.ecn_low), "ecn_high": given(queue.ecn_high)}
+    buffer = queue.buffer if isinstance(queue, Trim | TailDrop) else "auto"
+    amounts = {"buffer": given(buffer), "ecn_low": given(queue.ecn_low), "ecn_high": given(queue.ecn_high)}
     queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **amounts)
     wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
     if len(wrong):
@@ -153,19 +168,72 @@ def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
         key = "ecn_low" if queue.ecn_low != "auto" else "ecn_high"
         text = f"ecn_low would be {low}, above ecn_high at {high}; give a lower ecn_low or a higher ecn_high"
         raise InputError(scenario.source.sentence(("queue", key), text))
-    return queues
+    if isinstance(queue, Trim | TailDrop):
+        return queues
+    if isinstance(queue, Pfc) and queue.xon.bytes(base.bdp) > queue.xoff.bytes(base.bdp):
+        text = f"above xoff ({queue.xoff}), given {queue.xon}; give at most {queue.xoff}"
+        raise InputError(scenario.source.sentence(("queue", "xon"), text))
+    return replace(queues, buffer=np.full(fabric.links, np.nan))
 
 
-def _ports(scenario: Scenario, net: Network, real: Any) -> Any:
+def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> Any:
     """The queues of the ports, which feel packets where the routing makes these come at random."""
     from fabsim.models.granular import GranularQueue
+    from fabsim.models.pfc import PfcQueue
     from fabsim.models.queue import TrimQueue
+    from fabsim.models.shared import SharedBuffer
+    from fabsim.models.taildrop import TailDrop as TailDropQueue
 
-    sizes = real(net.queues.buffer), real(net.queues.ecn_low), real(net.queues.ecn_high)
-    ecn_max, wanted = real(scenario.queue.ecn_max), scenario.queue.granular
+    chosen, fabric = scenario.queue, net.fabric
+    silent = (fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop)
+    low, high = (np.where(silent, NEVER, x) for x in (net.queues.ecn_low, net.queues.ecn_high))
+    buffer = np.nan_to_num(net.queues.buffer, nan=NEVER)
+    sizes = real(buffer), real(low), real(high)
+    marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
+    if isinstance(chosen, Pfc):
+        bounds = [real(x) for x in _pauses(chosen, net, scenario.packet.mtu, float(dt))]
+        return PfcQueue(*sizes, *bounds, **marks)
+    if isinstance(chosen, Shared):
+        memory = _memory(chosen, net, scenario.packet.mtu)
+        alpha = np.full(fabric.links, chosen.alpha)
+        return SharedBuffer(*sizes, real(memory), real(alpha), **marks)
+    if isinstance(chosen, TailDrop):
+        return TailDropQueue(*sizes, **marks)
+    wanted = chosen.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
-        return GranularQueue(*sizes, real(np.full(net.fabric.links, scenario.packet.mtu)), ecn_max=ecn_max)
-    return TrimQueue(*sizes, ecn_max=ecn_max)
+        return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), **marks)
+    return TrimQueue(*sizes, **marks)
+
+
+def _memory(queue: Shared, net: Network, mtu: float) -> Float:
+    """[L] bytes that the ports at each link's tail share."""
+    fabric, bdp = net.fabric, net.baseline.bdp
+    if queue.memory != "auto":
+        return np.full(fabric.links, queue.memory.bytes(bdp))
+    own = default_queues(fabric, bdp, mtu).buffer
+    return np.bincount(fabric.src, own).astype(float)[fabric.src]
+
+
+def _pauses(queue: Pfc, net: Network, mtu: float, dt: float) -> tuple[Float, ...]:
+    """[L] each: xoff, xon and headroom in bytes, and the delay in seconds (two steps at least), of the head of each
+    link."""
+    fabric, bdp = net.fabric, net.baseline.bdp
+    rate = np.where(fabric.capacity > 0, fabric.capacity, np.inf)
+    delay = 2 * fabric.latency + 2 * mtu / rate if queue.delay == "auto" else np.full(fabric.links, float(queue.delay))
+    delay = np.maximum(delay, 2 * dt)
+    carried = fabric.capacity * delay + 2 * mtu
+    headroom = carried if queue.headroom == "auto" else np.full(fabric.links, queue.headroom.bytes(bdp))
+    return np.full(fabric.links, queue.xoff.bytes(bdp)), np.full(fabric.links, queue.xon.bytes(bdp)), headroom, delay
+
+
+def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:
+    """What the senders do about silent losses."""
+    from fabsim.models.recovery import GoBackN, SelectiveRepeat
+
+    chosen = scenario.recovery
+    law = GoBackN if chosen.kind == "go_back_n" else SelectiveRepeat
+    timeout = TIMEOUT * base.rtt if chosen.timeout == "auto" else float(chosen.timeout)
+    return law(real(timeout), real(chosen.backoff), real(chosen.most))
 
 
 @contextmanager

@@ -58,8 +58,8 @@ def _fabric(scenario: Sections) -> Iterator[Fault]:
     yield from fabric_faults(scenario)
     if not isinstance(scenario.fabric, HtsimTopology):
         for number, change in enumerate(scenario.fabric.degraded):
-            if change.speed is None and change.rate is None and change.latency is None and change.buffer is None:
-                text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency or buffer"
+            if not change.model_dump(exclude={"link", "count"}, exclude_none=True):
+                text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency, buffer or loss"
                 yield ("fabric", "degraded", number), text
 
 
@@ -82,7 +82,7 @@ def _routing(scenario: Sections) -> Iterator[Fault]:
 
 
 def _queue(scenario: Sections) -> Iterator[Fault]:
-    low, high, buffer = scenario.queue.ecn_low, scenario.queue.ecn_high, scenario.queue.buffer
+    low, high, buffer = scenario.queue.ecn_low, scenario.queue.ecn_high, getattr(scenario.queue, "buffer", None)
     if isinstance(low, Amount) and isinstance(high, Amount) and _above(low, high):
         yield ("queue", "ecn_low"), f"above ecn_high ({high}), given {low}; give at most {high}"
     if isinstance(buffer, Amount) and buffer.value == 0:

@@ -29,6 +29,13 @@ class Degraded(Section):
     buffer: Length | None = like(
         "200 kB", None, means="another size of its output queue", absent="as `queue` says", smooth=ALMOST
     )
+    loss: Fraction | None = like(
+        "0.001",
+        None,
+        means="share of all bytes that it loses at random, in silence; `recovery` says when they come back",
+        absent="as it was: none",
+        smooth="smooth",
+    )
     count: Count | None = like(
         "4",
         None,

@@ -27,9 +27,10 @@ from fabsim.scenario.fields import (
     like,
 )
 from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.queue_keys import Queue, Recovery, SelectiveRepeat, Trim
 from fabsim.scenario.sweep_keys import Sweep
 from fabsim.scenario.traffic_keys import Traffic
-from fabsim.scenario.transport_keys import Transport, Trim, Window
+from fabsim.scenario.transport_keys import Transport, Window
 from fabsim.scenario.tune_keys import Tune
 from fabsim.workload.packet import Packet
 
@@ -205,8 +206,14 @@ class Sections(Section):
     traffic: Annotated[Many[Traffic], Field(min_length=1)] = like(
         "[{kind: permutation, size: 2 MB}]", means="who sends how much to whom; the entries run together"
     )
-    queue: Trim = like(
+    queue: Queue = like(
         "{kind: trim}", Trim(kind="trim"), means="the output queues of the switches", source="UEC specification 1.0"
+    )
+    recovery: Recovery = like(
+        "{kind: go_back_n}",
+        SelectiveRepeat(kind="selective_repeat"),
+        means="what senders do about what is lost in silence, by ports that drop and by links with loss",
+        source="ours: what newer transports do",
     )
     transport: Transport = like(
         "{kind: window, window: 1.5 BDP}",
@@ -235,7 +242,14 @@ class Sections(Section):
 
 def kinds(key: str) -> tuple[str, ...]:
     """The kinds of a top-level section."""
-    sections = {"fabric": Fabric, "routing": Routing, "traffic": Traffic, "transport": Transport}
+    sections = {
+        "fabric": Fabric,
+        "routing": Routing,
+        "traffic": Traffic,
+        "queue": Queue,
+        "recovery": Recovery,
+        "transport": Transport,
+    }
     classes = get_args(get_args(sections[key])[0])
     return tuple(get_args(section.model_fields["kind"].annotation)[0] for section in classes)
 

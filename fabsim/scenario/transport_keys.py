@@ -1,4 +1,4 @@
-"""What may stand under `queue` and `transport`: the laws, with the parameters of each."""
+"""What may stand under `transport`: the laws, with the parameters of each."""
 
 from __future__ import annotations
 
@@ -6,57 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, like
+from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Many, Section, like
 from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
 from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
 from fabsim.units import Amount
-
-
-class Trim(Section):
-    """A finite buffer that trims; `auto` is 1, 0.2 and 0.8 bandwidth-delay products."""
-
-    origin = "UEC specification 1.0 (trimming, thresholds); Cassandras et al., IEEE TAC 48(5), 2003 (its derivative)"
-    law = "fabsim.models.queue:TrimQueue"
-
-    kind: Literal["trim"]
-    buffer: AutoData = like(
-        "1 BDP",
-        "auto",
-        means="bytes that an output port holds; what is more is trimmed",
-        source="UEC specification 1.0",
-        absent="1 BDP of the longest route, in whole packets",
-        smooth=ALMOST,
-    )
-    ecn_low: AutoData = like(
-        "0.2 BDP",
-        "auto",
-        means="queue from which on some packets are marked",
-        source="UEC specification 1.0",
-        absent="0.2 of the buffer",
-        smooth=ALMOST,
-    )
-    ecn_high: AutoData = like(
-        "0.8 BDP",
-        "auto",
-        means="queue from which on all packets are marked",
-        source="UEC specification 1.0",
-        absent="0.8 of the buffer",
-        smooth=ALMOST,
-    )
-    ecn_max: Share = like(
-        "0.01",
-        1.0,
-        means="share of packets marked just below ecn_high; above it all are",
-        source="UEC specification 1.0: a ramp up to all; DCQCN wants 0.01 (Zhu et al., SIGCOMM 2015)",
-        smooth=ALMOST,
-    )
-    granular: bool | Literal["auto"] = like(
-        "true",
-        "auto",
-        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1)",
-        source="Pollaczek-Khinchine; held against uet-htsim's switch round robin and switch adaptive",
-        absent="true for routing: {kind: switch_spray}, else false: other sprays go through their paths in rounds",
-    )
 
 
 class Window(Section):

@@ -26,7 +26,7 @@ FIXED = {
     "slowdown_mean": Metric("1", "mean completion time over that in the empty fabric"),
     "slowdown_max": Metric("1", "largest completion time over that in the empty fabric"),
     "queue_peak": Metric("B", "largest queue of any switch port at the end of a step"),
-    "dropped": Metric("B", "data dropped or trimmed, on all links"),
+    "dropped": Metric("B", "data trimmed, dropped or lost, on all links"),
     "marked": Metric("B", "data marked, on all links"),
     "again": Metric("B", "data that had to be sent again"),
     "sent": Metric("B", "data sent, summed over all links"),

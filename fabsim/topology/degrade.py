@@ -1,4 +1,4 @@
-"""Links that differ from the others: slow, dead, longer, with other buffers."""
+"""Links that differ from the others: slow, dead, longer, with other buffers, lossy."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Change:
         rate: line rate in bytes per second.
         latency: seconds of the link, switching latency of its tail included.
         buffer: bytes of the output queue.
+        loss: share of all bytes that is lost, 0 to 1.
         count: only so many of the cables that fit, drawn at random; a cable is changed both ways.
     """
 
@@ -32,6 +33,7 @@ class Change:
     rate: float | None = None
     latency: float | None = None
     buffer: float | None = None
+    loss: float | None = None
     count: int | None = None
 
 
@@ -43,6 +45,7 @@ def degrade(fabric: Fabric, changes: Sequence[Change], seed: int = 0) -> Fabric:
     Raises InputError for a name that matches nothing, and for a value out of range.
     """
     speed, latency, buffer = fabric.speed.copy(), fabric.latency.copy(), fabric.buffer.copy()
+    loss = np.zeros(fabric.links) if fabric.loss is None else fabric.loss.copy()
     alive = fabric.speed > 0
     line_rate = np.where(alive, fabric.capacity / np.where(alive, fabric.speed, 1.0), np.nan)
     wrong: list[str] = []
@@ -60,6 +63,7 @@ def degrade(fabric: Fabric, changes: Sequence[Change], seed: int = 0) -> Fabric:
             (line_rate, change.rate),
             (latency, change.latency),
             (buffer, change.buffer),
+            (loss, change.loss),
         ):
             if value is not None:
                 column[links] = value
@@ -68,7 +72,8 @@ def degrade(fabric: Fabric, changes: Sequence[Change], seed: int = 0) -> Fabric:
     if wrong:
         raise InputError(wrong)
     capacity = np.where(speed > 0, line_rate * speed, 0.0)
-    return replace(fabric, capacity=capacity, speed=speed, latency=latency, buffer=buffer)
+    lossy = loss if loss.any() else None
+    return replace(fabric, capacity=capacity, speed=speed, latency=latency, buffer=buffer, loss=lossy)
 
 
 def _draw(fabric: Fabric, change: Change, links: Int, random: np.random.Generator) -> Int:
@@ -89,6 +94,8 @@ def _out_of_range(change: Change) -> list[str]:
     wrong = []
     if change.speed is not None and not 0 <= change.speed <= 1:
         wrong.append(f'"{change.link}": speed {change.speed:g} given, must be from 0 (dead) to 1')
+    if change.loss is not None and not 0 <= change.loss <= 1:
+        wrong.append(f'"{change.link}": loss {change.loss:g} given, must be from 0 to 1')
     if change.rate is not None and not (isfinite(change.rate) and change.rate > 0):
         wrong.append(f'"{change.link}": rate {change.rate:g} given, must be above 0 (speed: 0 makes a link dead)')
     for name, value in (("latency", change.latency), ("buffer", change.buffer)):

@@ -31,6 +31,7 @@ class Fabric:
         latency: [L] seconds of wire, plus the switching latency of the tail node where that is a switch.
         buffer: [L] bytes of the output queue, NaN where it is to be derived from the bandwidth-delay product.
         speed: [L] fraction of the healthy line rate (1 healthy, 0.25 degraded, 0 dead).
+        loss: [L] share of all bytes that is lost at random; None where no link loses anything.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class Fabric:
     latency: Float
     buffer: Float
     speed: Float
+    loss: Float | None = None
 
     @property
     def links(self) -> int:

@@ -50,7 +50,10 @@ class Case:
     @property
     def packet(self) -> Packet:
         """Sizes on the wire."""
-        return Packet(mtu=self.options.mtu, trim=self.options.real("trimsize", 64), acks=True)
+        roce = self.options.congestion_control == "roce"
+        header = 0.0 if roce else 64.0  # of packets that are all payload
+        trim = self.options.real("trimsize", 64)
+        return Packet(self.options.mtu, header, trim, acks=not roce)  # RoCE's queue with the data: see acks
 
     @cached_property
     def fabric(self) -> Fabric:
@@ -106,7 +109,7 @@ class Case:
         if options.unknown:
             return f"option -{options.unknown} is not modelled yet"
         lone = self.matrix.flows.count == 1
-        if control not in ("const", "nscc", "rccc"):
+        if control not in ("const", "nscc", "rccc", "roce"):
             return f"transport {control} is not modelled yet"
         links = float(self.fabric.capacity[self.fabric.src < self.fabric.hosts].max()) * 8e-6
         nic = options.real("linkspeed", links)
@@ -125,6 +128,8 @@ class Case:
 
     def remark(self) -> str:
         """What a reader of the row should know."""
+        if self.measured.at_sender:
+            return "times of senders, whose acknowledgements queue with the data, on ways drawn"
         if self.matrix.flows.count == 1:
             return "a lone flow"
         if self.options.balancer in AT_SWITCHES:

@@ -6,26 +6,17 @@ import math
 import time
 from dataclasses import dataclass, fields
 
-import jax.numpy as jnp
 import numpy as np
 
 from fabsim.engine.problem import build
 from fabsim.engine.run import run
 from fabsim.errors import Stopped
-from fabsim.models.granular import GranularQueue
-from fabsim.models.model import Links, Model, Split
-from fabsim.models.nscc import Nscc, nscc
-from fabsim.models.queue import TrimQueue
-from fabsim.models.rccc import PACE, Rccc
-from fabsim.models.window import Window
 from fabsim.results import duration
 from fabsim.routing import Routes
-from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Bool, Float
-from fabsim.validation.case import AT_SWITCHES, SEEDS, Case
-
-WINDOW = 1.5
-"""First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
+from fabsim.validation.acks import knows
+from fabsim.validation.case import SEEDS, Case
+from fabsim.validation.model import model_of
 
 QUANTILES = 0.01, 0.5, 0.99
 """Of the completion times that are compared."""
@@ -172,48 +163,18 @@ def groups(near: Bool) -> tuple[tuple[str, Bool], tuple[str, Bool]]:
 
 
 def fluid(case: Case, routes: Routes, seed: int) -> Fluid:
-    """A run with the packet simulator's own defaults: buffers of 1 BDP, a window of 1.5."""
-    packet, options = case.packet, case.options
-    base = baseline(case.fabric, packet.mtu, packet.header)
-    buffer = options.real("q", 0) * packet.mtu or None
-    queues = default_queues(case.fabric, base.bdp, packet.mtu, buffer=buffer)
-    problem = build(case.fabric, case.flows, routes, packet=packet, seed=seed)
-    model = Model(
-        Links(jnp.asarray(case.fabric.capacity, "float32"), jnp.asarray(case.fabric.latency, "float32")),
-        ports(case, queues),
-        transport(case, base),
-        Split(jnp.asarray(routes.weight, "float32")),
-    )
+    """A run with the packet simulator's own defaults."""
+    problem = build(case.fabric, case.flows, routes, packet=case.packet, seed=seed)
+    model = model_of(case, routes)
     horizon = PATIENCE[0] * float(case.measured.finish.max()) + PATIENCE[1]
-    done = run(problem, model, horizon=horizon, progress=False).trace
-    completion = np.asarray(done.completion, float)
+    at_sender = case.measured.at_sender
+    made = run(problem, model, every=1 if at_sender else 10, horizon=horizon, progress=False)
+    done = made.trace
+    completion = knows(case, done, made.dt) if at_sender else np.asarray(done.completion, float)
     took = duration(np.asarray(done.start, float), completion)
-    return Fluid(took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / packet.mtu)
-
-
-def ports(case: Case, queues: Queues) -> TrimQueue:
-    """The queues, with thresholds of -ecn; they feel packets where the switches spread these."""
-    mtu, given = case.packet.mtu, case.options.ecn
-    low, high = (queues.ecn_low, queues.ecn_high) if given is None else (x * mtu * case.fabric.speed for x in given)
-    buffer, low, high = (jnp.asarray(x, "float32") for x in (queues.buffer, low, high))
-    if case.options.balancer in AT_SWITCHES:
-        return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
-    return TrimQueue(buffer, low, high)
-
-
-def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
-    """The law with the simulator's defaults: a constant window of 1.5 BDP, NSCC, or RCCC."""
-    packet, options = case.packet, case.options
-    if options.congestion_control == "const":
-        return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
-    if options.congestion_control == "rccc":
-        return Rccc(jnp.asarray(WINDOW * base.bdp, "float32"), jnp.asarray(PACE, "float32"))
-    changes = {}
-    if "target_q_delay" in options.values:
-        changes["target"] = options.real("target_q_delay", 0) * 1e-6
-    if "qa_gate" in options.values:
-        changes["gate"] = 0.5 ** options.whole("qa_gate", 3, least=0)
-    return nscc(base.rtt, base.rate, packet.mtu - packet.header, **changes)
+    return Fluid(
+        took * 1e6, float(completion.max()) * 1e6, float(done.frames.dropped.sum(dtype=float)) / case.packet.mtu
+    )
 
 
 def spread(completion: Float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +23,12 @@ class Measured:
     Attributes:
         start: [F] s at which the flow began, from time zero.
         finish: [F] s at which its last byte was at the receiver, from time zero; NaN where it was not.
+        at_sender: whether `finish` is when the sender knew it, since receivers' times were not measured.
     """
 
     start: Float
     finish: Float
+    at_sender: bool = False
 
     @property
     def duration(self) -> Float:
@@ -36,17 +39,22 @@ class Measured:
 def read_measured(path: Path, matrix: Matrix) -> Measured:
     """Starts (those of the matrix, where the file has none) and completions by flow_id, in any order.
 
-    A flow without a row, or with an empty rx_finish_us, did not finish. Raises InputError (file:line) for a flow that
-    is not in the matrix or differs from it, comes twice, or ends before it begins.
+    A flow without a row, or with an empty rx_finish_us, did not finish; if all are empty, finish_us counts. Where all
+    flow_ids are others than the matrix has, flows are known by src and dst. Raises InputError (file:line) for a flow
+    that is not in the matrix or differs from it, comes twice, or ends before it begins.
     """
     flows = matrix.flows
     number = {int(flow_id): flow for flow, flow_id in enumerate(matrix.ids)}
     start = np.where(flows.trigger < 0, flows.start, np.nan)
-    finish = np.full(flows.count, np.nan)
+    finish, knew = np.full((2, flows.count), np.nan)
     seen: set[int] = set()
-    for place, fields in records(path, ("flow_id", "rx_finish_us"), KNOWN):
-        flow_id = whole(fields["flow_id"], "flow_id", place)
+    lines = [(place, fields, whole(fields["flow_id"], "flow_id", place)) for place, fields in _lines(path)]
+    pairs = {pair: flow for flow, pair in enumerate(zip(flows.src, flows.dst, strict=True))}
+    by_pair = len(pairs) == flows.count and not any(flow_id in number for _, _, flow_id in lines)
+    for place, fields, flow_id in lines:
         flow = number.get(flow_id)
+        if by_pair and {"src", "dst"} <= fields.keys():
+            flow = pairs.get((whole(fields["src"], "src", place), whole(fields["dst"], "dst", place)))
         if flow is None or flow in seen:
             raise InputError(
                 f"{place}: flow_id: flow {flow_id} " + ("is not in the matrix" if flow is None else "comes twice")
@@ -59,9 +67,18 @@ def read_measured(path: Path, matrix: Matrix) -> Measured:
             start[flow] = real(fields["start_us"], "start_us", place) * 1e-6
         if fields["rx_finish_us"].strip().lower() not in ("", "nan"):
             finish[flow] = real(fields["rx_finish_us"], "rx_finish_us", place) * 1e-6
+        if fields.get("finish_us", "").strip().lower() not in ("", "nan"):
+            knew[flow] = real(fields["finish_us"], "finish_us", place) * 1e-6
         if finish[flow] <= start[flow]:
             raise InputError(f"{place}: rx_finish_us: {fields['rx_finish_us']} given, not after the start of the flow")
+    at_sender = bool(np.isnan(finish).all())
+    finish = knew if at_sender else finish
     unknown = np.flatnonzero(np.isnan(start) & ~np.isnan(finish))
     if len(unknown):
         raise InputError(f"{path}: start_us: needed for flow {matrix.ids[unknown[0]]}, which waits for a trigger")
-    return Measured(start, finish)
+    return Measured(start, finish, at_sender)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Place and fields of each line."""
+    return records(path, ("flow_id", "rx_finish_us"), KNOWN)

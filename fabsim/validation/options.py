@@ -12,7 +12,7 @@ T = TypeVar("T", int, float)
 
 READ = {
     "mtu", "trimsize", "q", "cwnd", "linkspeed", "paths", "failed", "strat", "load_balancing_algo",
-    "ecn", "target_q_delay", "qa_gate",
+    "ecn", "target_q_delay", "qa_gate", "pfc_thresholds",
     "sender_cc_algo", "sender_cc_only", "sender_cc", "receiver_cc_only", "receiver_cc",
 }  # fmt: skip
 WITHOUT_EFFECT = {
@@ -49,6 +49,7 @@ class Options:
         _ = (
             options.mtu,
             options.ecn,
+            options.pauses,
             options.entropies,
             [options.real(name, 1) for name in ("trimsize", "q", "cwnd", "linkspeed", "target_q_delay")],
         )
@@ -91,7 +92,9 @@ class Options:
 
     @property
     def congestion_control(self) -> str:
-        """const, nscc, dctcp, rccc or a pair of them. The simulator's default is nscc."""
+        """const, nscc, dctcp, rccc or a pair of them; roce: line rate, over pauses. The simulator's default is nscc."""
+        if self.pauses is not None:
+            return "roce"
         if "receiver_cc_only" in self.values:
             return "rccc"
         algorithm = self.word("sender_cc_algo", "nscc")
@@ -109,15 +112,24 @@ class Options:
     @property
     def ecn(self) -> tuple[float, float] | None:
         """Marking thresholds in packets, where they are given."""
-        words = self.values.get("ecn")
+        return self._two("ecn")
+
+    @property
+    def pauses(self) -> tuple[float, float] | None:
+        """Thresholds of pauses in packets (xon, xoff), where they are given."""
+        return self._two("pfc_thresholds")
+
+    def _two(self, name: str) -> tuple[float, float] | None:
+        words = self.values.get(name)
         if words is None:
             return None
         try:
             low, high = (float(word) for word in words)
         except ValueError:
-            raise InputError(f"{self.place}: args: -ecn: two numbers must follow, {' '.join(words)!r} given") from None
+            text = f"two numbers must follow, {' '.join(words)!r} given"
+            raise InputError(f"{self.place}: args: -{name}: {text}") from None
         if not 0 <= low <= high:
-            raise InputError(f"{self.place}: args: -ecn: {low:g} {high:g} given, must be 0 or more and in order")
+            raise InputError(f"{self.place}: args: -{name}: {low:g} {high:g} given, must be 0 or more and in order")
         return low, high
 
     @property

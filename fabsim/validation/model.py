@@ -1,0 +1,80 @@
+"""The model of a case: the packet simulator's own defaults, and what its options change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from fabsim.models.granular import GranularQueue
+from fabsim.models.model import Links, Model, Split
+from fabsim.models.nscc import Nscc, nscc
+from fabsim.models.pfc import PfcQueue
+from fabsim.models.queue import TrimQueue
+from fabsim.models.rccc import PACE, Rccc
+from fabsim.models.recovery import GoBackN, Recovery
+from fabsim.models.window import Window
+from fabsim.routing import Routes
+from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
+from fabsim.validation.case import AT_SWITCHES, Case
+
+WINDOW = 1.5
+"""First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
+
+UNBOUND = 1e12
+"""Bytes: a window or a buffer that no flow here fills."""
+
+
+def model_of(case: Case, routes: Routes) -> Model[Any]:
+    """Buffers of 1 BDP and a window of 1.5, where the options say nothing else."""
+    mtu = case.packet.mtu
+    base = baseline(case.fabric, mtu, case.packet.header)
+    queues = default_queues(case.fabric, base.bdp, mtu, buffer=case.options.real("q", 0) * mtu or None)
+    return Model(
+        Links(jnp.asarray(case.fabric.capacity, "float32"), jnp.asarray(case.fabric.latency, "float32")),
+        ports(case, queues),
+        transport(case, base),
+        Split(jnp.asarray(routes.weight, "float32")),
+        recovery(case, base),
+    )
+
+
+def ports(case: Case, queues: Queues) -> TrimQueue:
+    """The queues, with thresholds of -ecn; they feel packets where the switches spread these."""
+    mtu, given = case.packet.mtu, case.options.ecn
+    low, high = (queues.ecn_low, queues.ecn_high) if given is None else (x * mtu * case.fabric.speed for x in given)
+    buffer, low, high = (jnp.asarray(x, "float32") for x in (queues.buffer, low, high))
+    if case.options.pauses is not None:
+        fabric = case.fabric
+        xon, xoff = (jnp.full(fabric.links, x * mtu, "float32") for x in case.options.pauses)
+        delay = 2 * (fabric.latency + mtu / fabric.capacity)
+        room = buffer - xoff  # -q is the room of an input; outputs there have no bound
+        return PfcQueue(jnp.full_like(buffer, UNBOUND), low, high, xoff, xon, room, jnp.asarray(delay, "float32"))
+    if case.options.balancer in AT_SWITCHES:
+        return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
+    return TrimQueue(buffer, low, high)
+
+
+def recovery(case: Case, base: Baseline) -> Recovery | None:
+    """Of senders over pauses, which begin again at what was lost."""
+    if case.options.congestion_control != "roce":
+        return None
+    return GoBackN(*(jnp.asarray(x, "float32") for x in (base.rtt, 1.0, 1.0)))
+
+
+def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
+    """The law with the simulator's defaults: a constant window of 1.5 BDP, NSCC, or RCCC; over pauses no window at
+    all."""
+    packet, options = case.packet, case.options
+    if options.congestion_control == "roce":
+        return Window(jnp.asarray(UNBOUND, "float32"))
+    if options.congestion_control == "const":
+        return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
+    if options.congestion_control == "rccc":
+        return Rccc(jnp.asarray(WINDOW * base.bdp, "float32"), jnp.asarray(PACE, "float32"))
+    changes = {}
+    if "target_q_delay" in options.values:
+        changes["target"] = options.real("target_q_delay", 0) * 1e-6
+    if "qa_gate" in options.values:
+        changes["gate"] = 0.5 ** options.whole("qa_gate", 3, least=0)
+    return nscc(base.rtt, base.rate, packet.mtu - packet.header, **changes)

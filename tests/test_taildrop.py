@@ -1,0 +1,222 @@
+"""Silent losses: ports that drop, links that lose, and what brings the bytes back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fabsim.engine.problem import Problem
+from fabsim.engine.run import run
+from fabsim.engine.simulate import Trace, simulate
+from fabsim.errors import InputError
+from fabsim.models.model import Model
+from fabsim.models.protocol import Feedback, Sender
+from fabsim.models.recovery import GoBackN, SelectiveRepeat
+from fabsim.models.taildrop import TailDrop
+from fabsim.models.window import Window
+from fabsim.scenario import load
+from fabsim.scenario.check import report
+from fabsim.scenario.compile import compile_scenario, network
+from fabsim.topology import Change, degrade, single_switch
+from fabsim.typing import Array
+from fabsim.workload import assemble
+from tests.small import RATE, case
+from tests.test_laws import check_conserved
+
+MTU = 4150.0
+PAIR = degrade(single_switch(2, rate=RATE, latency=1e-6), [Change("leaf0->h1", speed=0.5)])
+STAR = single_switch(9, rate=RATE, latency=1e-6)
+LOAD: dict[str, Any] = {
+    "kind": "two tiers", "to": [3, 3, 3, 3, 0, 1], "size": [2.5e6] * 6, "start": [0.0] * 6, "dead": False,
+    "slow": 0.5, "slow_host": 1.0, "buffer": 2e4, "window": 4e5,
+}  # fmt: skip
+
+
+def losing(
+    made: tuple[Problem, Model[Any]],
+    law: type[SelectiveRepeat] = SelectiveRepeat,
+    *,
+    timeout: float = 50e-6,
+    loss: Any = None,
+    most: float = 64.0,
+) -> tuple[Problem, Model[Any]]:
+    """Ports that drop, and links that lose."""
+    problem, model = made
+    real = lambda x: jnp.asarray(np.asarray(x), model.links.capacity.dtype)  # noqa: E731
+    links = model.links if loss is None else replace(model.links, loss=real(loss))
+    recovery = law(real(timeout), real(2.0), real(most))
+    return problem, replace(model, queue=TailDrop(**vars(model.queue)), links=links, recovery=recovery)
+
+
+def at_the_end(share: float) -> np.ndarray:
+    """[L] a loss on the link to host 1 of PAIR."""
+    return np.array([0.0, 0.0, 0.0, share])
+
+
+@pytest.mark.parametrize("law", [SelectiveRepeat, GoBackN])
+@pytest.mark.parametrize(("p", "packets"), [(1e-3, 256), (1e-2, 256), (1e-2, 64)])
+def test_goodput_under_random_loss(law: type[SelectiveRepeat], p: float, packets: int) -> None:
+    """For each byte sent: 1 - p where only losses are repeated, (1 - p) / (1 - p + p W) where all behind them is."""
+    problem, model = losing(case(PAIR, assemble([0], [1], 2e8), window=packets * MTU), law, loss=at_the_end(p))
+    done = run(problem, model, every=100, progress=False).trace
+    goodput = float(problem.size[0]) / done.frames.sent[:, 0].sum(dtype=float)
+    assert goodput == pytest.approx(1 - p if law is SelectiveRepeat else (1 - p) / (1 - p + p * packets), rel=0.01)
+    assert goodput > 0.9 or done.completion[0] * RATE * 0.5 > 1.1 * float(problem.size[0])
+
+
+def test_timeouts_grow_until_something_is_heard() -> None:
+    """All is lost on the link: sent again after 20, 40, 80 and then 100 us, each from the loss on."""
+    made = case(PAIR, assemble([0], [1], 1e5), window=1e6)
+    problem, model = losing(made, timeout=20e-6, most=5.0, loss=at_the_end(1.0))
+    again = np.asarray(simulate(problem, model, steps=400, every=1).frames.again[:, 0])
+    assert again[again > 0] == pytest.approx(float(problem.size[0]), rel=1e-6)
+    np.testing.assert_allclose(np.diff(np.flatnonzero(again)), [40, 80, 100, 100], atol=2)
+
+
+def incast(senders: int, window: float, buffer: float, slow: float = 1.0) -> Trace:
+    """Senders that send one window each at once, into one port."""
+    fabric = degrade(STAR, [Change("leaf0->h0", speed=slow)])
+    size = np.where(np.arange(8) < senders, window, 0.0)
+    problem, model = case(fabric, assemble(np.arange(1, 9), 0, size), window=1e9, buffer=buffer)
+    sized = replace(problem, size=jnp.asarray(size, "float32"))
+    return run(*losing((sized, model), timeout=200e-6), progress=False).trace
+
+
+@pytest.mark.parametrize(("senders", "slow"), [(4, 1.0), (8, 1.0), (8, 0.6)])
+def test_an_incast_overflows_from_its_peak_on(senders: int, slow: float) -> None:
+    """N windows meet: overflow if and only if the buffer is below N W (1 - C / (N C_in)); (N - 1) W for equal links."""
+    window = 3.5e5  # whole steps: the peak is at the end of one
+    peak = senders * window * (1 - slow / senders)
+    kept, lost = incast(senders, window, 1.003 * peak, slow), incast(senders, window, 0.95 * peak, slow)
+    assert kept.frames.dropped.sum() == 0
+    assert kept.frames.peak.max() == pytest.approx(peak, rel=0.003)
+    assert lost.frames.dropped.sum() == pytest.approx(0.05 * peak, rel=0.05)
+    assert kept.completion.max() < 100e-6 < 200e-6 < lost.completion.max()
+    assert lost.frames.again.sum() == pytest.approx(float(lost.frames.dropped.sum()), rel=1e-4)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Listening(Window):
+    """A window that adds up how long its bytes have waited."""
+
+    signals = True
+
+    def init(self, sender: Sender) -> Any:
+        return jnp.zeros_like(sender.rate)
+
+    def offer(self, state: Any, sender: Sender) -> Array:
+        return super().offer((), sender)
+
+    def step(self, state: Any, feedback: Feedback, sender: Sender) -> Any:
+        return state + feedback.delay * feedback.acked
+
+
+def test_littles_law() -> None:
+    """All waits together are the integral of the queue."""
+    flows = assemble(np.arange(1, 9), 0, np.linspace(1e5, 8e5, 8), start=np.linspace(0, 2e-5, 8))
+    problem, model = case(STAR, flows, transport=Listening(jnp.float32(3e5)))
+    seen = simulate(problem, model, steps=160)
+    waits = float(seen.state.law.sum()) * float(problem.unit * problem.dt)
+    queue = float(seen.frames.queue.sum(dtype=float)) * 10 * float(problem.dt)
+    assert np.isfinite(seen.completion).all()
+    assert waits == pytest.approx(queue, rel=0.002)
+    assert waits / float(problem.size.sum()) > 5e-6
+
+
+@pytest.mark.parametrize("kind", ["drop", "trim", "go back"])
+def test_no_byte_is_forgotten(kind: str) -> None:
+    """Lost at ports and on links, data and headers, or refused: each is where it can be found."""
+    loss = np.zeros(16)
+    loss[[0, 8, 9, 10, 11]] = 0.3  # the first host's link, and those between leaves and spines
+
+    def change(model: Model[Any]) -> Model[Any]:
+        law = GoBackN if kind == "go back" else SelectiveRepeat
+        _, made = losing((None, model), law, loss=loss, timeout=20e-6)  # type: ignore[arg-type]
+        return replace(made, queue=model.queue) if kind == "trim" else made
+
+    assert check_conserved(LOAD, "float32", 1e-6, change) > 10
+
+
+def total(problem: Problem, model: Model[Any]) -> Array:
+    """Of all completions, in us."""
+    return simulate(problem, model, steps=160, every=40).completion.sum() * 1e6
+
+
+LEAVES: dict[str, Callable[[Any], Any]] = {
+    "buffer": lambda m: m.queue.buffer,
+    "timeout": lambda m: m.recovery.timeout,
+    "loss": lambda m: m.links.loss,
+}
+
+
+def test_gradients_and_sweeps() -> None:
+    """Slopes by buffer, timeout and loss are central differences, all from one sweep."""
+    with jax.enable_x64(True):
+        fabric = single_switch(5, rate=RATE, latency=1e-6)
+        flows = assemble([1, 2, 3, 4], 0, [3e5, 2.6e5, 2.2e5, 1.7e5], start=[0.0, 0.3e-6, 0.7e-6, 1e-6])
+        loss = np.where(np.arange(fabric.links) < 5, 0.002, 0.0)
+        made = case(fabric, flows, buffer=1.2e5, window=1.9e5, dtype="float64")
+        problem, model = losing(made, GoBackN, timeout=10.3e-6, loss=loss)
+        ways = [
+            jax.tree.map(lambda x, leaf=leaf: x if x is LEAVES[leaf](model) else jnp.zeros_like(x), model)
+            for leaf in LEAVES
+        ]
+        h = 1e-7
+        steps = [jax.tree.map(lambda x, y, by=by: x + by * y, model, way) for way in ways for by in (-h, h)]
+        many = jax.tree.map(lambda *x: jnp.stack(x), model, *steps)
+        sweep = jax.vmap(jax.value_and_grad(total, argnums=1), (None, 0))
+        values, slopes = jax.jit(sweep, compiler_options={"xla_backend_optimization_level": 0})(problem, many)
+        got = [float((pick(slopes)[0] * pick(model)).sum()) for pick in LEAVES.values()]
+    assert np.isfinite(values).all()
+    for number, leaf in enumerate(LEAVES):
+        want = float(values[2 * number + 2] - values[2 * number + 1]) / (2 * h)
+        assert abs(want) > 0.1, leaf
+        assert got[number] == pytest.approx(want, rel=1e-4), leaf
+
+
+SCENARIO = """
+fabric:
+  kind: leaf_spine
+  leaves: 2
+  spines: 2
+  hosts_per_leaf: 2
+  rate: 400 Gbps
+  latency: 1 us
+  degraded: [{link: "leaf0->spine1", loss: 0.25}]
+traffic: [{kind: incast, senders: 3, size: 1 MB}]
+queue: {kind: tail_drop, buffer: 100 kB}
+recovery: {kind: go_back_n, timeout: 40 us}
+"""
+
+
+def test_in_a_scenario(tmp_path: Any) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(SCENARIO)
+    _, model = compile_scenario(load(file))
+    assert isinstance(model.queue, TailDrop)
+    assert type(model.recovery) is GoBackN
+    assert float(model.recovery.timeout) == pytest.approx(40e-6)
+    assert model.links.loss is not None
+    lossy = np.flatnonzero(model.links.loss)
+    assert network(load(file)).fabric.link_name(int(lossy[0])) == "leaf0->spine1"
+    assert np.asarray(model.links.loss)[lossy] == pytest.approx([0.25])
+    file.write_text(SCENARIO.replace("loss: 0.25", "speed: 0.5").replace("tail_drop", "trim"))
+    assert compile_scenario(load(file))[1].recovery is None
+    assert "recovery: a queue of kind trim and links without loss lose nothing" in report(load(file))
+    file.write_text(SCENARIO.replace("loss: 0.25", "loss: 1.5"))
+    with pytest.raises(InputError, match="loss"):
+        load(file)
+
+
+def test_losses_need_a_recovery() -> None:
+    problem, model = losing(case(PAIR, assemble([0], [1], 1e5)))
+    with pytest.raises(InputError, match="recovery"):
+        simulate(problem, replace(model, recovery=None), steps=10)
