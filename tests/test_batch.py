@@ -36,6 +36,7 @@ from fabsim.study.advance import (
 from fabsim.topology import leaf_spine
 from fabsim.workload import assemble
 from tests.small import RATE, case
+from tests.test_pfc import pausing
 
 FABRIC = leaf_spine(2, 2, 2, rate=RATE, latency=1e-6)
 FLOWS = assemble(
@@ -88,6 +89,19 @@ def test_members_may_have_different_networks() -> None:
     many = batch(problems, models)
     assert not many.same_paths
     alike(run_batch(many), problems, models)
+
+
+def test_members_may_pause_and_lose() -> None:
+    """Over one lossy link, with another threshold and timeout for each member."""
+    problem, loss = made()[0], np.where(np.arange(FABRIC.links) == 1, 1e-3, 0.0).astype("float32")
+
+    def lossy(number: int) -> Model[Any]:
+        model = pausing(variant(number), xoff=2e4 + 1e4 * number, headroom=2e4)
+        recovery = replace(model.recovery, timeout=np.float32(1e-5 + 1e-6 * number))
+        return replace(model, links=replace(model.links, loss=loss), recovery=recovery)
+
+    models = [lossy(number) for number in range(3)]
+    alike(run_batch(batch([problem] * 3, models)), [problem] * 3, models)
 
 
 def test_a_batch_stops_where_it_is_told() -> None:
