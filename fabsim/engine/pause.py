@@ -7,6 +7,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
+from fabsim.engine.faults import Now
 from fabsim.engine.feedback import heard
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
@@ -44,15 +45,16 @@ def ingress(
     return dataclasses.replace(after, came=coming - over), share
 
 
-def at_down_links(s: Setup, state: State, signal: Signal) -> Array | None:
+def at_down_links(s: Setup, state: State, signal: Signal, events: Now | None) -> Array | None:
     """[F, K] what waits at the receivers' down links after this step, by lane: there the fluid has but one queue for
     the lanes of a plane, which have come over different links. None where nobody pauses."""
     last = state.last
     if last is None:
         return None
-    seen = jnp.stack([signal.keep, signal.leave], -1)[s.problem.at.last]
-    keep, leave = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
-    return (last.down + last.onto * keep) * (1.0 - leave)
+    stays = 1.0 - signal.leave if events is None else (1.0 - signal.leave) * (1.0 - events.given_up)
+    seen = jnp.stack([signal.keep, stays], -1)[s.problem.at.last]
+    keep, stay = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
+    return (last.down + last.onto * keep) * stay
 
 
 def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.engine.faults import Faults
 from fabsim.errors import InputError
 from fabsim.models.chance import dice
 from fabsim.routing.routes import Routes
@@ -71,6 +72,7 @@ class Problem:
     mtu: Array  # bytes
     reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
     dice: Array  # [F] uint32, a number of its own for each flow, from the seed
+    faults: Faults | None = None  # what happens on the way; None costs nothing
     # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
     axis: str | None = dataclasses.field(default=None, metadata=STATIC)
 

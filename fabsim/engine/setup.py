@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
+from fabsim.engine.faults import Faults
 from fabsim.engine.problem import Problem
 from fabsim.errors import InputError
 from fabsim.models.model import Model
@@ -52,6 +53,7 @@ class Setup:
         start: [F] steps.
         loss: [L + 1] share of what leaves that is lost on the link; None where no link loses anything.
         recovery: from silent losses, with times in steps; None where there are none.
+        faults: the schedule, with times in steps; None where nothing happens on the way.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
     """
 
@@ -76,6 +78,7 @@ class Setup:
     start: Array
     loss: Array | None
     recovery: Recovery | None
+    faults: Faults | None
     irregular: Array | None
 
     @property
@@ -95,7 +98,8 @@ def share_of_link(problem: Problem, share: Array) -> Array:
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
     recovery answers."""
-    silent = not model.queue.trims or model.links.loss is not None
+    losing = problem.faults is not None and problem.faults.loss is not None
+    silent = not model.queue.trims or model.links.loss is not None or losing
     if silent and model.recovery is None:
         raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")
     p, dt = problem, problem.dt
@@ -141,5 +145,6 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         start=p.start / dt,
         loss=None if model.links.loss is None else jnp.append(model.links.loss, 0.0),
         recovery=None if model.recovery is None else model.recovery.inside(dt),
+        faults=None if p.faults is None else p.faults.inside(dt),
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
     )
