@@ -11,7 +11,6 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.scenario.certificate import figures
-from fabsim.scenario.keys import all_keys
 from fabsim.scenario.member import Member
 from fabsim.scenario.members import member
 from fabsim.scenario.tune_keys import OBJECTIVES
@@ -99,7 +98,7 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         latency=np.asarray(slope.links.latency, float),
         buffer=np.asarray(slope.queue.buffer, float),
         trials=[trial(one, objective, value, link, float(capacity[link])) for link in largest],
-        inert=inert(slope),
+        inert=inert(scenario, slope),
     )
 
 
@@ -131,7 +130,7 @@ def slope_of(one: Member, objective: Objective) -> Any:
 
 def felt(one: Member, objective: Objective) -> list[str]:
     """The keys on which an objective depends."""
-    leaves = keys_of(slope_of(one, objective))
+    leaves = keys_of(one.scenario, slope_of(one, objective))
     return [name for name, leaf in leaves.items() if np.asarray(leaf).any() and name != "links.latency"]
 
 
@@ -148,21 +147,20 @@ def trial(one: Member, objective: str, value: float, link: int, elasticity: floa
     return Trial(link, up**elasticity - 1, part(up), down**elasticity - 1, part(down))
 
 
-def keys_of(slope: Any) -> dict[str, Any]:
-    """The leaves of a model by the keys that set them; what no key sets is left out."""
+def keys_of(scenario: Scenario, slope: Any) -> dict[str, Any]:
+    """The leaves of a model by the keys that set them; what no key of the scenario sets is left out."""
     leaves = {"links.capacity": slope.links.capacity, "links.latency": slope.links.latency}
     leaves["split.weight"] = slope.split.weight
-    known = {(key.path[0], key.name) for key in all_keys()}
-    for section in ("queue", "transport"):
-        part = getattr(slope, section)
-        names = [field.name for field in dataclasses.fields(part) if (section, field.name) in known]
+    for section in ("queue", "transport", "recovery"):
+        part, keys = getattr(slope, section), getattr(scenario, section)
+        names = [] if part is None else [x.name for x in dataclasses.fields(part) if hasattr(keys, x.name)]
         leaves |= {f"{section}.{name}": getattr(part, name) for name in names}
     return {name: leaf for name, leaf in leaves.items() if hasattr(leaf, "dtype")}
 
 
-def inert(slope: Any) -> list[str]:
+def inert(scenario: Scenario, slope: Any) -> list[str]:
     """Keys whose gradient is exactly zero: no small change of them changes anything here."""
-    return [name for name, leaf in keys_of(slope).items() if not np.asarray(leaf).any()]
+    return [name for name, leaf in keys_of(scenario, slope).items() if not np.asarray(leaf).any()]
 
 
 def as_text(found: Attribution, top: int = 10) -> str:
@@ -204,5 +202,5 @@ def _listed(values: dict[str, float], top: int) -> str:
 def inert_line(scenario: Scenario) -> str:
     """For `fabsim check --inert`: the keys on which the last completion does not depend."""
     _, _, slope = backward(scenario, "last_completion")
-    found = inert(slope)
+    found = inert(scenario, slope)
     return f"  {'no effect':<12} {', '.join(found) or 'none'}: their gradient of the last completion is exactly zero"

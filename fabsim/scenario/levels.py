@@ -34,9 +34,14 @@ def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse:
         kind = member.scenario.transport.kind
         raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
                      "queue.buffer, or take a transport that does (nscc)")  # fmt: skip
+    chosen = member.scenario.queue
+    if not hasattr(chosen, "buffer") and (name == "buffer" or (name == "ecn_high" and entry.high is None)):
+        do = "tune links.capacity instead" if name == "buffer" else "give high, like high: 1 BDP"
+        raise refuse("key", f"a port has no buffer of its own under queue: {{kind: {chosen.kind}}}; {do}")
     per = own(entry, ("tier", "link", "all") if name == "buffer" else ("all",), refuse)
     fabric, now = net.fabric, getattr(net.queues, name)
-    ports = np.flatnonzero((fabric.src >= fabric.hosts) & (fabric.capacity > 0))
+    marks = chosen.ecn_last_hop | (name == "buffer") | (fabric.dst >= fabric.hosts)
+    ports = np.flatnonzero((fabric.src >= fabric.hosts) & (fabric.capacity > 0) & marks)
     group = _grouped(per, member, ports, directed=True)
     read = lambda key: _amount(entry, key, net.baseline.bdp, refuse)  # noqa: E731
     low, high = read("low"), read("high")

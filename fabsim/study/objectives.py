@@ -96,7 +96,7 @@ TERMS: Mapping[str, Term] = {
     "mean_completion": Term("us", "mean of the completions", lambda s, _: s.completion.mean()),
     "collective_time": Term("us", "first start to last completion of each traffic entry, on average", collective),
     "peak_queue": Term("kB", "longest queue of any port", lambda s, k: smooth_max(s.peak, k)),
-    "lost_bytes": Term("kB", "data trimmed, on all links", lambda s, _: s.dropped.sum()),
+    "lost_bytes": Term("kB", "data trimmed, dropped or lost, on all links", lambda s, _: s.dropped.sum()),
     "utilisation": Term(
         "us", "line-rate time of the busiest link", lambda s, k: smooth_max(s.busy, k), simulated=False
     ),
