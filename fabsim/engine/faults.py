@@ -4,12 +4,13 @@ An event is a span of time, some links, and what is left of them. It takes its p
 ends, so that completions are smooth in its times almost everywhere (they jump where a flow's last byte changes its
 path, and where a timeout more or less fits in).
 
-What comes to a dead port waits there. Senders know the state of the fabric as it was `react` ago: from then on they use
-the paths that are alive, in the proportions of their split. What still waits at a port whose death is known is given
-up: it is cut as if there were no room, so the sender hears of it over a trimming port (as with MRC, whose receivers
-report losses), and misses it by its timeout over any other. A port that is up again before that has lost nothing.
-A sender knows its own port at once: others take what that one cannot send.
-Acknowledgements on their way back are neither lost nor late.
+What comes to a dead port waits there: beyond its buffer, too, where ports trim, since no header would get through
+(others drop what they have no room for). Senders know the state of the fabric as it was `react` ago: from then on they
+use the paths that are alive, in the proportions of their split. What still waits at a port whose death is known is
+given up: it is cut as if there were no room, so the sender hears of it over a trimming port (as with MRC, whose
+receivers report losses), and misses it by its timeout over any other. A port that is up again before that has lost
+nothing. A sender knows its own port at once: others take what that one cannot send. Acknowledgements on their way back
+are neither lost nor late.
 """
 
 from __future__ import annotations
@@ -107,10 +108,12 @@ class Now:
 
     Attributes:
         up: the share of its rate that each link has.
+        dead: the share of the step in which it has none.
         given_up: the share of what waits at a port that its senders take for lost: 1 where it is dead and they know.
     """
 
     up: Array
+    dead: Array
     given_up: Array
 
 
@@ -120,7 +123,8 @@ def look(s: Setup, step: Array) -> tuple[Setup, Now | None]:
         return s, None
     f, time = s.faults, step.astype(s.faults.begin.dtype)
     active, lives = f.active(time), f.lives(time - f.react)
-    now = Now(f.left((1.0 - f.speed) * active), (1.0 - lives) * (1.0 - f.lives(time)))
+    dead = 1.0 - f.lives(time)
+    now = Now(f.left((1.0 - f.speed) * active), dead, (1.0 - lives) * dead)
     if f.loss is not None:
         kept = f.left(f.loss * active)
         s = replace(s, loss=1.0 - (kept if s.loss is None else kept * (1.0 - s.loss)))

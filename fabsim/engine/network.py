@@ -36,6 +36,21 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
     return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail)
 
 
+def hold(s: Setup, ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:
+    """Dead ports keep what they would trim."""
+    if events is None or not s.queue.trims:
+        return ports, signal
+    more = signal.drop * events.dead
+    queue, drop = ports.queue + more, signal.drop - more
+    stands = queue + signal.sent
+    return replace(ports, queue=queue, trimmed=drop), replace(
+        signal,
+        drop=drop,
+        keep=signal.keep + (1.0 - signal.keep) * events.dead,
+        leave=jnp.where(more > 0, signal.sent / jnp.where(stands > NOTHING, stands, 1.0), signal.leave),
+    )
+
+
 def give_up(ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:
     """Ports without what their senders take for lost."""
     if events is None:

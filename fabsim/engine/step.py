@@ -14,7 +14,7 @@ from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
-from fabsim.engine.network import depart, give_up, serve, travel
+from fabsim.engine.network import depart, give_up, hold, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
@@ -78,7 +78,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         room = s.transport.offer(law, told)
         sent, goes = inject(s if may is None else paused(s, may), flow, room, released, at)
     with jax.named_scope("move"):
-        ports, signal = serve(s, state, may)
+        ports, signal = hold(s, *serve(s, state, may), events)
         joined = signal.sent + ports.queue - state.ports.queue
         ports, signal = give_up(ports, signal, events)
         waiting, leaving, cut = depart(s, state, signal, may, events)
