@@ -212,6 +212,10 @@ REFUSED = {
     "total": ({"key": "queue.buffer", "total": "1 kB"}, {}, "the bounds leave from"),
     "lone total": ({"key": "queue.buffer", "per": "all", "total": "now"}, {}, "of one value alone"),
     "price": ({"key": "queue.buffer", "cost": 5.0}, {}, "has no price"),
+    "no buffer": ({"key": "queue.buffer"}, {"queue": {"kind": "pfc"}}, "no buffer of its own .*pfc.*links.capacity"),
+    "marks without": (
+        {"key": "queue.ecn_high"}, {"queue": {"kind": "shared"}, "transport": {"kind": "nscc"}}, "give high, like high",
+    ),
     "no end": ({"key": "traffic.start"}, {}, "latest start"),
     "two budgets": ({"key": "links.capacity", "cost": "now", "total": "now"}, {}, "two budgets"),
 }  # fmt: skip
