@@ -23,6 +23,7 @@ from fabsim.topology import Fabric, find_links, leaf_spine, multi_plane, single_
 from fabsim.workload import assemble
 from tests.small import RATE, case, wire
 from tests.test_laws import FABRICS, check_conserved
+from tests.test_pfc import pausing
 from tests.test_taildrop import LOAD, losing
 
 PAIR = single_switch(2, rate=RATE, latency=1e-6)
@@ -63,6 +64,10 @@ def late(link: str, **columns: Any) -> float:
 @pytest.mark.parametrize("down", [0.3e-6, 10e-6, 37.3e-6])
 def test_a_dead_link_on_the_only_path_delays_by_as_long(link: str, down: float) -> None:
     assert late(link, end=20.4e-6 + down, speed=0.0) == pytest.approx(down, abs=1e-9)
+
+
+def test_an_event_that_changes_nothing_changes_nothing() -> None:
+    assert late("leaf0->h1", end=60.4e-6, speed=1.0) == 0
 
 
 @pytest.mark.parametrize("speed", [0.25, 0.5])
@@ -141,7 +146,7 @@ def test_who_waits_for_ever() -> None:
         completion(pair(), events(PAIR, ["leaf0->h1"], begin=20e-6, speed=0.0, react=10e-6))
 
 
-@pytest.mark.parametrize("kind", ["trim", "timeout"])
+@pytest.mark.parametrize("kind", ["trim", "timeout", "pauses"])
 def test_conservation(kind: str) -> None:
     """Through flaps, deaths that become known, and back."""
     schedule = events(
@@ -151,9 +156,13 @@ def test_conservation(kind: str) -> None:
     )  # fmt: skip
 
     def change(model: Model[Any]) -> Model[Any]:
-        return model if kind == "trim" else losing((None, model), timeout=20e-6)[1]  # type: ignore[arg-type]
+        if kind == "trim":
+            return model
+        if kind == "pauses":
+            return pausing(model, xoff=2e4, headroom=6e4)
+        return losing((None, model), timeout=20e-6)[1]  # type: ignore[arg-type]
 
-    assert (check_conserved(LOAD, "float32", 1e-6, change, schedule) > 10) == (kind == "timeout")
+    assert (check_conserved(LOAD, "float32", 1e-6, change, schedule) > 10) == (kind != "trim")
 
 
 def test_the_driver_and_the_pure_function_agree_and_places_and_times_need_no_compilation() -> None:

@@ -51,10 +51,12 @@ def at_down_links(s: Setup, state: State, signal: Signal, events: Now | None) ->
     last = state.last
     if last is None:
         return None
-    stays = 1.0 - signal.leave if events is None else (1.0 - signal.leave) * (1.0 - events.given_up)
-    seen = jnp.stack([signal.keep, stays], -1)[s.problem.at.last]
-    keep, stay = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
-    return (last.down + last.onto * keep) * stay
+    seen = jnp.stack([signal.keep, signal.leave], -1)[s.problem.at.last]
+    keep, leave = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
+    stays = (last.down + last.onto * keep) * (1.0 - leave)
+    if events is None:
+        return stays
+    return stays * (1.0 - jnp.repeat(events.given_up[s.problem.at.last], stays.shape[1] // s.problem.planes, 1))
 
 
 def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
