@@ -144,6 +144,11 @@ def test_losses_on_the_way_come_back_by_the_timeout() -> None:
 def test_who_waits_for_ever() -> None:
     with pytest.raises(Stopped, match=r"flows 1 .* down and stay down"):
         completion(pair(), events(PAIR, ["leaf0->h1"], begin=20e-6, speed=0.0, react=10e-6))
+    flap = {"period": [1e9, 1e-4], "down": [1e9, 1e-5]}  # of another link, which helps nobody
+    with pytest.raises(Stopped, match="down and stay down"):
+        completion(pair(), events(PAIR, ["leaf0->h1", "h1->leaf0"], begin=20e-6, speed=0.0, react=10e-6, **flap))
+    late_again = events(PAIR, ["leaf0->h1"], begin=20e-6, end=2e-3, speed=0.0, react=10e-6)
+    assert completion(pair(), late_again).trace.completion[0] > 2e-3
 
 
 @pytest.mark.parametrize("kind", ["trim", "timeout", "pauses"])

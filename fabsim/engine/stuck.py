@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from fabsim.engine.faults import FOR_EVER, living
@@ -21,15 +22,16 @@ def moves(seen: Frame) -> bool:
     return float(np.asarray(seen.sent).sum()) > 0
 
 
-def changes_after(problem: Problem, now: float) -> bool:
-    """Whether links are still to change, or senders to learn of it."""
+def changes_after(problem: Problem, now: float, idle: float) -> bool:
+    """Whether links are still to change, or senders to learn of it: at a time, or by a flap of which not a whole period
+    has gone by in the `idle` seconds in which nothing has moved."""
     if problem.faults is None:
         return False
-    begin, end, period, react = (
-        np.asarray(getattr(problem.faults, name)) for name in ("begin", "end", "period", "react")
-    )
-    times = np.concatenate([begin, end, np.where(period < FOR_EVER / 2, end, 0.0)]) + react
-    return bool(((times > now) & ((times < FOR_EVER / 2) | (np.tile(period, 3) < FOR_EVER / 2))).any())
+    f = jax.tree.map(np.asarray, problem.faults)
+    times = np.stack([f.begin, f.end]) + f.react
+    once = (times > now) & (times < FOR_EVER / 2)
+    flaps = (f.end + f.react > now) & (f.period < FOR_EVER / 2) & (f.period + f.react > idle)
+    return bool(once.any() or flaps.any())
 
 
 def cut_off(problem: Problem, now: float) -> Bool:
@@ -40,16 +42,16 @@ def cut_off(problem: Problem, now: float) -> Bool:
     return np.asarray((living(problem, known) < 0.5).any(-1))
 
 
-def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) -> None:
-    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start or a
-    timeout is due, or a link is to change."""
+def explain_stuck(problem: Problem, state: State, complete: Bool, now: float, idle: float) -> None:
+    """Raise Stopped, of a run in which nothing has moved for `idle` seconds, longer than any round trip, unless a start
+    or a timeout is due, or a link is to change."""
     starts = np.asarray(state.flow.start_in)
     waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
     begun = ~waits & ~complete
     timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer)
     if (
         complete.all()
-        or changes_after(problem, now)
+        or changes_after(problem, now, idle)
         or (waits & (starts < LATER / 2)).any()
         or (begun & (timers < LATER / 2)).any()
     ):
