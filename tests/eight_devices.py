@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.engine.faults import faults
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import run
 from fabsim.engine.simulate import Trace, simulate
@@ -76,13 +78,18 @@ def compare(one: Trace, other: Trace) -> dict[str, float]:
 
 
 def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
-    """What ports may do besides trimming, in float64: pause, drop behind lossy links, share a memory."""
+    """What ports may do besides trimming, in float64: pause, drop behind lossy links, share a memory, die."""
     problem, model = drawn(0, law, "float64")
     loss = np.where(np.arange(FABRIC.links) % 5 == 0, 1e-3, 0.0)
+    some = [np.arange(2, FABRIC.links, 7), np.arange(3, FABRIC.links, 11)]
+    schedule = faults(
+        some, FABRIC.links, begin=[5e-6, 9.3e-6], end=40e-6, speed=[0.0, 0.3], react=4e-6, dtype="float64"
+    )
     return {
         "pauses": (problem, pausing(model, xoff=5e4, headroom=6e4)),
         "drops": losing((problem, model), GoBackN, loss=loss),
         "shared": (problem, sharing(model, memory=2e5)),
+        "faults": (replace(problem, faults=schedule), model),
     }
 
 

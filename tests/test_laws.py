@@ -102,12 +102,16 @@ def in_network(state: State) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def check_conserved(load: dict[str, Any], dtype: str, tolerance: float, change: Any = None) -> float:
+def check_conserved(
+    load: dict[str, Any], dtype: str, tolerance: float, change: Any = None, events: Any = None
+) -> float:
     """Every byte is somewhere, and nothing is negative or above what a link can do. Gives the units lost in silence.
 
-    change: what else is done to the model, which must not let a link to a receiver lose anything.
+    change: what else is done to the model, which must not let a link to a receiver lose anything; events: faults on
+    the way.
     """
     problem, model, fabric = made(load, dtype)
+    problem = replace(problem, faults=events)
     model = model if change is None else change(model)
     s = jax.jit(prepare)(problem, model)
     delay = np.asarray(s.beyond_mean + s.back)
@@ -143,7 +147,7 @@ def check_conserved(load: dict[str, Any], dtype: str, tolerance: float, change: 
         assert (seen.queue >= 0).all()
         assert (seen.dropped >= 0).all()
         assert (seen.sent <= capacity * (1 + tolerance)).all()
-        assert (seen.queue <= buffer * (1 + tolerance) + tolerance * scale).all()
+        assert events is not None or (seen.queue <= buffer * (1 + tolerance) + tolerance * scale).all()
     return silent
 
 

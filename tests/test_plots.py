@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,15 @@ def test_saved_pictures_open(result: Result, other_case: Result, tmp_path: Path)
         save(figures["a.png"], tmp_path / "a.jpg")
     with pytest.raises(InputError, match="exists already"):
         save(figures["a.png"], tmp_path / "a.png", force=False)
+
+
+def test_faults_are_shaded(result: Result) -> None:
+    """A flap of 2 of each 10 us from 5 us on, and a death until 12 us; the series end at 30 us."""
+    flap, death = (
+        "{link: a, at: 5 us, flap: {every: 10 us, down: 2 us}, until: 18 us}",
+        "{link: b, until: 12 us, speed: 0}",
+    )
+    figure = over_time(replace(result, scenario=f"faults: [{flap}, {death}]"))
+    found = [patch.get_path().get_extents(patch.get_patch_transform()) for patch in figure.axes[0].patches]
+    assert [(box.x0, box.x1) for box in found] == [pytest.approx(x) for x in ((5, 7), (15, 17), (0, 12))]
+    assert not over_time(result).axes[0].patches

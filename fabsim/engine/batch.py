@@ -114,7 +114,9 @@ def pad(x: Array, width: list[tuple[int, int]], value: float) -> Any:
 def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
     """What must agree for two scenarios to share a batch, once widened: classes, shapes of what is not padded, and the
     step, so that all members come to a given time together."""
-    leaves, tree = jax.tree.flatten((problem.size, problem.route, problem.links, problem.triggers, model))
+    leaves, tree = jax.tree.flatten(
+        (problem.size, problem.route, problem.links, problem.triggers, problem.faults, model)
+    )
     static = problem.links, problem.triggers, problem.planes, float(problem.dt)
     return tree, *(np.shape(x) for x in leaves), *static
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
+from fabsim.engine.faults import Now
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
 from fabsim.models.queue import NOTHING, PortState, Signal, TrimQueue
@@ -33,19 +36,47 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
     return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail)
 
 
-def depart(s: Setup, state: State, signal: Signal, opening: Array | None) -> tuple[Fluid, Fluid, Array]:
-    """What waits after this step, what leaves each hop in it, and [F] what was cut."""
-    fabric, egress = read(s.problem.at, acts(s, signal, opening))
-    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue)
-    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue)
+def hold(s: Setup, ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:
+    """Dead ports keep what they would trim."""
+    if events is None or not s.queue.trims:
+        return ports, signal
+    more = signal.drop * events.dead
+    queue, drop = ports.queue + more, signal.drop - more
+    stands = queue + signal.sent
+    return replace(ports, queue=queue, trimmed=drop), replace(
+        signal,
+        drop=drop,
+        keep=signal.keep + (1.0 - signal.keep) * events.dead,
+        leave=jnp.where(more > 0, signal.sent / jnp.where(stands > NOTHING, stands, 1.0), signal.leave),
+    )
+
+
+def give_up(ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:
+    """Ports without what their senders take for lost."""
+    if events is None:
+        return ports, signal
+    kept = 1.0 - events.given_up
+    drop = signal.drop + ports.queue * events.given_up
+    return replace(ports, queue=ports.queue * kept, headers=ports.headers * kept), replace(signal, drop=drop)
+
+
+def depart(
+    s: Setup, state: State, signal: Signal, opening: Array | None, events: Now | None
+) -> tuple[Fluid, Fluid, Array]:
+    """What waits after this step, what leaves each hop in it, and [F] what was cut or given up."""
+    fabric, egress = read(s.problem.at, acts(s, signal, opening, events))
+    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue, events is not None)
+    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue, events is not None)
     return Fluid(wait_f, wait_e), Fluid(out_f, out_e), cut_f.sum((0, -1)) + cut_e.sum(-1)
 
 
-def acts(s: Setup, signal: Signal, opening: Array | None) -> Array:
+def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) -> Array:
     """[L + 1, ...] what each port does to what passes it, as `pass_hop` reads it."""
     seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.signals else [])
     if s.signals and opening is not None:
         seen.append(1.0 - opening)
+    if events is not None:
+        seen.append(events.given_up)
     return jnp.stack(seen, -1)
 
 
@@ -82,11 +113,12 @@ def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[F
     return Fluid(onward, down), out_e.sum(-1).T, gone, onto
 
 
-def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tuple[Array, Array, Array]:
+def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue, dies: bool) -> tuple[Array, Array, Array]:
     """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
 
     Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). What is cut goes
-    on as trimmed, or not at all. A pause makes all that stands wait longer than it was to when it joined.
+    on as trimmed, or not at all. A pause makes all that stands wait longer than it was to when it joined. Where a port
+    `dies`, the last of what is seen is the share of what stands there that is given up.
     """
     keep, leave = seen[..., 0, :], seen[..., 1, :]
     data, trimmed = moving[..., 0, :], moving[..., 1, :]
@@ -94,7 +126,11 @@ def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tu
     cut = data - kept
     stands = waiting[..., 0, :] + kept
     out = leave * stands
-    stay, go = [stands - out], [out, trimmed + cut if queue.trims else trimmed]
+    left = stands - out
+    if dies:
+        cut = cut + left * seen[..., -1, :]
+        left = left * (1.0 - seen[..., -1, :])
+    stay, go = [left], [out, trimmed + cut if queue.trims else trimmed]
     if waiting.shape[-2] == 3:
         mark, wait = seen[..., 2, :], seen[..., 3, :]
         came = moving[..., 2, :] * keep
@@ -102,10 +138,11 @@ def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue) -> tu
         marked = waiting[..., 1, :] + came
         marked_out = leave * marked
         waited = waiting[..., 2, :] + moving[..., 3, :] * keep + kept * wait
-        if queue.pauses:
+        if seen.shape[-2] - dies == 5:
             waited = waited + waiting[..., 0, :] * seen[..., 4, :]
         waited_out = leave * waited
-        stay += [marked - marked_out, waited - waited_out]
+        rest = [marked - marked_out, waited - waited_out]
+        stay += [x * (1.0 - seen[..., -1, :]) for x in rest] if dies else rest
         go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, waited_out]
     return jnp.stack(stay, -2), jnp.stack(go, -2), cut
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from fabsim.engine.faults import Now
 from fabsim.engine.feedback import heard
 from fabsim.engine.network import acts, over_wire, pass_hop
 from fabsim.engine.setup import Setup
@@ -18,13 +19,14 @@ from fabsim.typing import Array
 
 
 def advance(
-    s: Setup, state: State, signal: Signal, opening: Array | None, loss: Array | None, onto: Array
+    s: Setup, state: State, signal: Signal, opening: Array | None, events: Now | None, loss: Array | None, onto: Array
 ) -> Paths | None:
     """Move the lanes through the last port in this step. onto: [F, C, K] what comes there in the next."""
     paths = state.paths
     if paths is None:
         return None
-    waiting, out, _ = pass_hop(paths.waiting, paths.moving, by_lane(s, acts(s, signal, opening)), s.queue)
+    seen = by_lane(s, acts(s, signal, opening, events))
+    waiting, out, _ = pass_hop(paths.waiting, paths.moving, seen, s.queue, events is not None)
     if loss is not None:
         out, _ = over_wire(out, by_lane(s, loss[:, None]))
     reached = out[:, :3].transpose(1, 2, 0).reshape(-1, s.problem.flows)

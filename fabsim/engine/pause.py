@@ -7,6 +7,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
+from fabsim.engine.faults import Now
 from fabsim.engine.feedback import heard
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
@@ -44,7 +45,7 @@ def ingress(
     return dataclasses.replace(after, came=coming - over), share
 
 
-def at_down_links(s: Setup, state: State, signal: Signal) -> Array | None:
+def at_down_links(s: Setup, state: State, signal: Signal, events: Now | None) -> Array | None:
     """[F, K] what waits at the receivers' down links after this step, by lane: there the fluid has but one queue for
     the lanes of a plane, which have come over different links. None where nobody pauses."""
     last = state.last
@@ -52,7 +53,10 @@ def at_down_links(s: Setup, state: State, signal: Signal) -> Array | None:
         return None
     seen = jnp.stack([signal.keep, signal.leave], -1)[s.problem.at.last]
     keep, leave = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
-    return (last.down + last.onto * keep) * (1.0 - leave)
+    stays = (last.down + last.onto * keep) * (1.0 - leave)
+    if events is None:
+        return stays
+    return stays * (1.0 - jnp.repeat(events.given_up[s.problem.at.last], stays.shape[1] // s.problem.planes, 1))
 
 
 def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:

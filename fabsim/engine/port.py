@@ -25,7 +25,7 @@ def inject(s: Setup, flow: FlowState, room: Array, released: Array, at: Array) -
         sent [F, P] units, when [F] in [0, 1].
     """
     line = s.rate.sum(-1)
-    line = jnp.maximum(line, 1e-9) if s.queue.pauses else line  # a port that is paused has no rate
+    line = jnp.maximum(line, 1e-9) if s.queue.pauses or s.faults is not None else line  # 0 at a dead port
     early = jnp.minimum(flow.credit - released, line * at)
     total = jnp.where(released > 0, jnp.minimum(flow.credit, early + line * (1.0 - at)), flow.credit)
     demand = jnp.maximum(jnp.minimum(jnp.minimum(total, room), line), 0.0)  # credit may end a rounding below zero

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,9 @@ from fabsim.typing import Array, Float, Int
 from fabsim.workload.flows import Flows
 from fabsim.workload.packet import PACKET, Packet
 from fabsim_kernels.load import Incidence, incidence
+
+if TYPE_CHECKING:
+    from fabsim.engine.faults import Faults
 
 RING = 8
 """Steps of feedback are remembered in multiples of this, so that a slightly longer wire is no other program."""
@@ -71,6 +75,7 @@ class Problem:
     mtu: Array  # bytes
     reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
     dice: Array  # [F] uint32, a number of its own for each flow, from the seed
+    faults: Faults | None = None  # what happens on the way; None costs nothing
     # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
     axis: str | None = dataclasses.field(default=None, metadata=STATIC)
 
@@ -78,6 +83,14 @@ class Problem:
     def flows(self) -> int:
         """Number of flows."""
         return self.size.shape[-1]
+
+
+def by_port(problem: Problem, share: Array) -> tuple[Array, Array]:
+    """[F, P] share of the lanes of each plane, and [F, K] the split of what leaves by a port over these."""
+    lanes = share.shape[-1] // problem.planes
+    plane = share.reshape(problem.flows, problem.planes, lanes).sum(-1)
+    some = jnp.repeat(plane, lanes, -1)
+    return plane, share / jnp.where(some > 0, some, 1.0)
 
 
 def path_latency(fabric: Fabric, routes: Routes, packet: Packet, flows: Flows) -> tuple[Float, Float, Int]:

@@ -97,7 +97,7 @@ def run(
                 break
             idle = 0 if moves(seen[-1]) else idle + now * every
             if until is None and idle > problem.ring:  # nothing is on a long wire any more
-                explain_stuck(problem, known, complete, done * every * dt)
+                explain_stuck(problem, known, complete, done * every * dt, idle * dt)
         else:
             if until is None:
                 left = int((np.asarray(look(lies, state).flow.completion) >= LATER).sum())

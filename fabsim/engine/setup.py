@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
-from fabsim.engine.problem import Problem
+from fabsim.engine.faults import Faults
+from fabsim.engine.problem import Problem, by_port
 from fabsim.errors import InputError
 from fabsim.models.model import Model
 from fabsim.models.pfc import PfcQueue
@@ -56,6 +57,7 @@ class Setup:
         loss: [L + 1] share of what leaves that is lost on the link; None where no link loses anything.
         recovery: from silent losses, with times in steps; None where there are none.
         balancer: what moves the split from step to step (see `steer`); None where it stays.
+        faults: the schedule, with times in steps; None where nothing happens on the way.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
     """
 
@@ -83,6 +85,7 @@ class Setup:
     loss: Array | None
     recovery: Recovery | None
     balancer: Balancer[Any] | None
+    faults: Faults | None
     irregular: Array | None
 
     @property
@@ -99,18 +102,11 @@ def share_of_link(problem: Problem, share: Array) -> Array:
     return jnp.minimum(whole[hop, flow, problem.same], 1.0)
 
 
-def by_port(problem: Problem, share: Array) -> tuple[Array, Array]:
-    """[F, P] share of the lanes of each plane, and [F, K] the split of what leaves by a port over these."""
-    lanes = share.shape[-1] // problem.planes
-    plane = share.reshape(problem.flows, problem.planes, lanes).sum(-1)
-    some = jnp.repeat(plane, lanes, -1)
-    return plane, share / jnp.where(some > 0, some, 1.0)
-
-
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
     recovery answers."""
-    silent = not model.queue.trims or model.links.loss is not None
+    losing = problem.faults is not None and problem.faults.loss is not None
+    silent = not model.queue.trims or model.links.loss is not None or losing
     if silent and model.recovery is None:
         raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")
     p, dt = problem, problem.dt
@@ -157,6 +153,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         loss=None if model.links.loss is None else jnp.append(model.links.loss, 0.0),
         recovery=None if model.recovery is None else model.recovery.inside(dt),
         balancer=model.balancer,
+        faults=None if p.faults is None else p.faults.inside(dt),
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
     )
 

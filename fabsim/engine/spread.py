@@ -30,7 +30,7 @@ SAME: Any = P()
 COLUMNS: Any = P(None, AXIS)
 """How an array lies on the devices: with a leading axis of them; whole on each, and equal; with its columns parted."""
 
-COMMON = ("dt", "unit", "ack", "mtu", "reverse", "tail")
+COMMON = ("dt", "unit", "ack", "mtu", "reverse", "tail", "faults")
 """Fields of a problem that all devices have in common."""
 
 STATE = State(

@@ -8,12 +8,13 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import paths, tags, telemetry
+from fabsim.engine import faults, paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
+from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
-from fabsim.engine.network import depart, serve, travel
+from fabsim.engine.network import depart, give_up, hold, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
@@ -36,7 +37,7 @@ class Seen:
         again: [F] units that the sender learnt it must send again.
         injected: [F, P] units that the sender's ports sent.
         left: [L + 1] data that left each link, those of senders included.
-        opening: [L + 1] share of the step in which each link might send; None where nobody pauses.
+        opening: [L + 1] share of the step in which each link was not paused; None where nobody pauses.
         loss: [L + 1] share of what left that links lost; None where they lose nothing.
     """
 
@@ -50,7 +51,7 @@ class Seen:
 
 
 def step(s: Setup, state: State) -> tuple[State, Seen]:
-    """Advance everything by one step."""
+    """Advance everything by one step. Laws know the fabric as it was built: `base`."""
     with jax.named_scope("complete"):
         landed, when = tags.landing(s, state.tags)
         flow, done = complete(s, state.flow, state.tags, landed, when, state.step)
@@ -68,7 +69,9 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
             back = paths.look_back(s, state.paths, state.step)
             balance = s.balancer.step(state.balance, back, s.share, sender(s, flow))
             s = steer(s, s.balancer.split(balance, s.share), flow.in_flight)
-    may = opening(s, state)
+    base = s
+    pauses, (s, events) = opening(s, state), faults.look(s, state.step)
+    may = both(pauses, events)
     with jax.named_scope("send"):
         stream = heard(state.ring, state.step, s.beyond_mean)[0] if s.problem.coupled else flow.credit
         flow, released, at = release(s, flow, landed, when, stream, state.step)
@@ -76,24 +79,25 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         if recovery is not None:
             at = jnp.maximum(jnp.where(released > 0, at, 0.0), jnp.where(missed > 0, since, 0.0))
             released = released + missed
-        told = sender(s, flow, fair_rates(s, flow) if s.transport.needs_fair else None)
+        told = sender(base, flow, fair_rates(faults.slowed(s, events), flow) if s.transport.needs_fair else None)
         law = s.transport.step(state.law, feedback, told)
         room = s.transport.offer(law, told)
         sent, goes = inject(s if may is None else paused(s, may), flow, room, released, at)
     with jax.named_scope("move"):
-        ports, signal = serve(s, state, may)
-        waiting, leaving, cut = depart(s, state, signal, may)
+        ports, signal = hold(s, *serve(s, state, may), events)
+        joined = signal.sent + ports.queue - state.ports.queue
+        ports, signal = give_up(ports, signal, events)
+        waiting, leaving, cut = depart(s, state, signal, may, events)
         left = signal.sent + total(s.problem, by_link(s, sent))
-        down = at_down_links(s, state, signal)
+        down = at_down_links(s, state, signal, events)
         pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto = travel(s, leaving, sent, loss)
         last = None if down is None else LastPorts(down, onto[:, 0])
-        by_path = None if state.paths is None else paths.advance(s, state, signal, may, loss, onto)
+        by_path = None if state.paths is None else paths.advance(s, state, signal, may, events, loss, onto)
         recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        joined = signal.sent + ports.queue - state.ports.queue
-        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, may)
+        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, passing(may, events))
         flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
@@ -119,7 +123,19 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         balance=balance,
         paths=by_path,
     )
-    return after, Seen(signal, ports.queue, feedback.nacked, sent, left, may, loss)
+    return after, Seen(signal, ports.queue, feedback.nacked, sent, left, pauses, loss)
+
+
+def both(pauses: Array | None, events: Now | None) -> Array | None:
+    """[L + 1] the share of the step in which each link may send, as its head says and as the link itself can."""
+    if events is None:
+        return pauses
+    return events.up if pauses is None else pauses * events.up
+
+
+def passing(may: Array | None, events: Now | None) -> Array | None:
+    """[L + 1] the same for last bytes: one that is given up goes on, and what is lost of its message comes later."""
+    return may if events is None or may is None else jnp.maximum(may, events.given_up)
 
 
 def paused(s: Setup, may: Array) -> Setup:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
+from fabsim.engine.faults import FOR_EVER, living
 from fabsim.engine.problem import Problem
 from fabsim.engine.setup import LATER
 from fabsim.engine.simulate import Frame
@@ -20,14 +22,39 @@ def moves(seen: Frame) -> bool:
     return float(np.asarray(seen.sent).sum()) > 0
 
 
-def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) -> None:
-    """Raise Stopped, of a run in which nothing has moved for longer than any round trip, unless a start or a
-    timeout is due."""
+def changes_after(problem: Problem, now: float, idle: float) -> bool:
+    """Whether links are still to change, or senders to learn of it: at a time, or by a flap of which not a whole period
+    has gone by in the `idle` seconds in which nothing has moved."""
+    if problem.faults is None:
+        return False
+    f = jax.tree.map(np.asarray, problem.faults)
+    times = np.stack([f.begin, f.end]) + f.react
+    once = (times > now) & (times < FOR_EVER / 2)
+    flaps = (f.end + f.react > now) & (f.period < FOR_EVER / 2) & (f.period + f.react > idle)
+    return bool(once.any() or flaps.any())
+
+
+def cut_off(problem: Problem, now: float) -> Bool:
+    """[F] whether a path of a flow is known to be dead."""
+    if problem.faults is None:
+        return np.zeros(problem.flows, bool)
+    known = problem.faults.inside(problem.dt).lives((now - problem.faults.react) / problem.dt)
+    return np.asarray((living(problem, known) < 0.5).any(-1))
+
+
+def explain_stuck(problem: Problem, state: State, complete: Bool, now: float, idle: float) -> None:
+    """Raise Stopped, of a run in which nothing has moved for `idle` seconds, longer than any round trip, unless a start
+    or a timeout is due, or a link is to change."""
     starts = np.asarray(state.flow.start_in)
     waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
     begun = ~waits & ~complete
     timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer)
-    if complete.all() or (waits & (starts < LATER / 2)).any() or (begun & (timers < LATER / 2)).any():
+    if (
+        complete.all()
+        or changes_after(problem, now, idle)
+        or (waits & (starts < LATER / 2)).any()
+        or (begun & (timers < LATER / 2)).any()
+    ):
         return
     if waits.any() and not begun.any():
         raise Stopped(f"no progress at {now * 1e6:.3f} us: " + who_waits(problem, state, waits))
@@ -39,7 +66,9 @@ def explain_stuck(problem: Problem, state: State, complete: Bool, now: float) ->
     names = ", ".join(str(i + 1) for i in np.flatnonzero(begun)[:NAMED])
     paused = 0 if state.pause is None else int(np.asarray(state.pause.wants).sum())
     circle = f"; {paused} links are paused, for each other in a circle" if paused else ""
-    what = f"nothing moves for flows {names} ({int(begun.sum())} in all){circle}"
+    apart = int((cut_off(problem, now) & begun).sum())
+    dead = f"; {apart} of them wait for links that are down and stay down" if apart else ""
+    what = f"nothing moves for flows {names} ({int(begun.sum())} in all){circle}{dead}"
     raise Stopped(f"no progress at {now * 1e6:.3f} us: {what}")
 
 

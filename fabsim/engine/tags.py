@@ -41,6 +41,8 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
     """
     meets = (tags.hop <= s.problem.at.row.shape[0]) & (tags.due < 1.0)
     passed = 1.0 if opening is None else opening[port(s, tags.hop - 1)]
+    if s.faults is not None:  # unlike a pause, a fault befalls down links, too, but not what is on the wire behind them
+        passed = jnp.where((tags.hop > s.problem.at.row.shape[0]) & (tags.due <= s.beyond), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
     before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
     s = replace(s, capacity=capacity)

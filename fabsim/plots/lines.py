@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fabsim.errors import InputError
+from fabsim.plots.events import shade_faults
 from fabsim.plots.figure import colour, label, new_figure
 from fabsim.results import Result
 from fabsim.tables import Packets
@@ -27,7 +28,7 @@ def completion_cdf(results: Sequence[Result], packets: Packets | None = None) ->
 
 
 def over_time(result: Result, links: Sequence[int] | Sequence[str] | None = None, count: int = 6) -> Figure:
-    """Queue and utilisation of some watched links over time.
+    """Queue and utilisation of some watched links over time; spans of `faults` are shaded.
 
     Args:
         links: watched links by name, or by number among the watched; None: the `count` with the largest mean queues.
@@ -41,6 +42,8 @@ def over_time(result: Result, links: Sequence[int] | Sequence[str] | None = None
         style: dict[str, Any] = {"color": colour(number), "linewidth": 1.4}
         top.plot(result.time * 1e6, result.series_queue[:, place] * 1e-3, label=result.watched[place], **style)
         bottom.plot(result.time * 1e6, result.series_utilisation[:, place] * 100, **style)
+    for axes in (top, bottom):
+        shade_faults(axes, result)
     label(top, f"{result.name}: queues and utilisation", "", "mean queue (kB)")
     label(bottom, "", "time (µs)", "utilisation (%)")
     return figure

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from fabsim.scenario.collectives import Collective, collectives
 from fabsim.scenario.compile import Network, fixed_of, model_of, problem_of, queues_of
 from fabsim.scenario.parts import parts_of
+from fabsim.scenario.schedule import schedule
 from fabsim.scenario.zero_load import zero_load
 from fabsim.topology.bill import Bill
 from fabsim.typing import Float
@@ -81,6 +82,7 @@ class Compiler:
         """Raises InputError for what contradicts itself."""
         shared = self._shared(scenario)
         net = replace(shared.net, queues=queues_of(scenario, shared.net.fabric, shared.net.baseline))
+        shared = with_faults(shared, scenario)
         return Member(scenario, shared, model_of(scenario, net, shared.links, shared.split, shared.problem.dt))
 
     def _shared(self, scenario: Scenario) -> Shared:
@@ -103,6 +105,13 @@ def build(scenario: Scenario) -> Shared:
     return Shared(
         scenario, net, problem, *fixed_of(scenario, net), zero_load(scenario, net), collectives(scenario, net)
     )
+
+
+def with_faults(shared: Shared, scenario: Scenario) -> Shared:
+    """The same with what happens on the way in this scenario."""
+    if not scenario.faults and shared.problem.faults is None:
+        return shared
+    return replace(shared, problem=replace(shared.problem, faults=schedule(scenario, shared.net.fabric)))
 
 
 def network_key(scenario: Scenario) -> Hashable:

@@ -9,6 +9,7 @@ import numpy as np
 from fabsim.routing import utilisation
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.parts import part_lines
+from fabsim.scenario.schedule import event_lines
 from fabsim.scenario.transport_keys import Window
 from fabsim.scenario.validity import outside
 from fabsim.units import show_rate, show_size, show_time
@@ -37,7 +38,8 @@ def report(scenario: Scenario) -> str:
 
 
 def _lines(scenario: Scenario, net: Network) -> list[Line]:
-    lines = [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net), *_cost(scenario, net)]
+    lines = [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net)]
+    lines += [*event_lines(scenario, net.fabric), *_cost(scenario, net)]
     return [*lines, *(("warning", text) for text in outside(scenario, net))]
 
 
@@ -153,6 +155,8 @@ def _inert(scenario: Scenario, signals: bool, losses: bool) -> list[Line]:
     if given and not signals:
         keys = ", ".join(f"queue.{key}" for key in given)
         lines.append(("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks"))
+    if not scenario.faults and scenario.react != type(scenario).model_fields["react"].default:
+        lines.append(("no effect", "react: there are no faults on the way"))
     if not losses and scenario.recovery != type(scenario).model_fields["recovery"].default:
         text = f"recovery: a queue of kind {queue.kind} and links without loss lose nothing in silence"
         lines.append(("no effect", text))

@@ -21,6 +21,7 @@ from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.laws import balancer_law, transport_law
 from fabsim.scenario.memory import refuse_too_large
 from fabsim.scenario.queue_keys import Pfc, Shared, TailDrop, Trim
+from fabsim.scenario.schedule import schedule
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
@@ -97,10 +98,11 @@ def problem_of(scenario: Scenario, net: Network) -> Problem:
         jax.config.update("jax_enable_x64", True)
     dt = None if scenario.dt == "auto" else float(scenario.dt)
     with _at(scenario, ("dt",)):
-        return build(
+        problem = build(
             net.fabric, net.flows, net.routes,
             packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision, seed=scenario.seed,
         )  # fmt: skip
+    return replace(problem, faults=schedule(scenario, net.fabric))
 
 
 def fixed_of(scenario: Scenario, net: Network) -> tuple[Links, Split]:
@@ -123,7 +125,8 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
         return np.asarray(values, scenario.precision)
 
     ports = _ports(scenario, net, dt, real)
-    silent = links.loss is not None or not ports.trims
+    losing = links.loss is not None or any(event.loss for event in scenario.faults)
+    silent = losing or not ports.trims
     recovery = _recovery(scenario, net.baseline, real) if silent else None
     balancer = None
     if not isinstance(scenario.balancer, Oblivious):

@@ -12,12 +12,12 @@ from fabsim.scenario.schema import Ecmp, Explicit, Sections, SwitchSpray, Valian
 from fabsim.scenario.source import KeyPath
 from fabsim.scenario.traffic_keys import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
 from fabsim.scenario.transport_keys import Mixed, Window
-from fabsim.units import Amount, shown
+from fabsim.units import Amount, show_time, shown
 
 
 def contradictions(scenario: Sections) -> list[Fault]:
     """Paths and sentences of everything that contradicts something else."""
-    rules = (_packet, _fabric, _routing, _balancer, _queue, _transport, _packets)
+    rules = (_packet, _fabric, _routing, _balancer, _queue, _transport, _faults, _packets)
     faults = [fault for rule in rules for fault in rule(scenario)]
     hosts = host_count(scenario)
     if hosts is not None and not faults:
@@ -111,6 +111,25 @@ def _transport(scenario: Sections) -> Iterator[Fault]:
     if isinstance(transport, Mixed) and len(transport.laws) != len(scenario.traffic):
         text = f"`traffic` has {len(scenario.traffic)} entries, given {len(transport.laws)} laws; give one for each"
         yield ("transport", "laws"), text
+
+
+def _faults(scenario: Sections) -> Iterator[Fault]:
+    """Events that do nothing, end before they begin, or never let go."""
+    for number, event in enumerate(scenario.faults):
+        if event.speed is None and event.loss is None and event.flap is None:
+            yield (
+                ("faults", number),
+                f"{shown(event.link)} is listed, but nothing happens; give speed, loss or flap",
+            )
+        if event.until is not None and event.until <= event.at:
+            text = f"not after it begins at {show_time(event.at)}, given {show_time(event.until)}; give a later time"
+            yield ("faults", number, "until"), text
+        if event.flap is not None and event.flap.down >= event.flap.every:
+            every, down = show_time(event.flap.every), show_time(event.flap.down)
+            yield (
+                ("faults", number, "flap", "down"),
+                f"it never is up, down for {down} of each {every}; give less than {every}",
+            )
 
 
 def _above(one: Amount, other: Amount) -> bool:

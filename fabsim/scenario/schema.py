@@ -12,6 +12,7 @@ from pydantic import Field
 from fabsim.scenario.balancer_keys import Balancer, Oblivious
 from fabsim.scenario.direct_keys import Dragonfly, GraphMl, Torus
 from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
+from fabsim.scenario.fault_keys import LinkFault
 from fabsim.scenario.fields import (
     ALMOST,
     AutoSpan,
@@ -25,6 +26,7 @@ from fabsim.scenario.fields import (
     Size,
     Span,
     Text,
+    Time,
     like,
 )
 from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
@@ -227,6 +229,20 @@ class Sections(Section):
         Window(kind="window"),
         means="how fast a sender may send",
         source="ours: the simplest law",
+    )
+    faults: Many[LinkFault] = like(
+        "[{link: leaf0<->spine3, at: 100 us, until: 300 us, speed: 0}]",
+        (),
+        means="what happens to links on the way: they die, slow down, flap or lose bytes",
+        source="ours: nothing happens",
+    )
+    react: Time = like(
+        "1 s",
+        30e-6,
+        means="time after which senders know that a link is down, or up again, and use the paths that are alive",
+        source="tens of us with multipath transports such as MRC, seconds with conventional rerouting "
+        "(Araujo et al., arXiv:2605.04333)",
+        smooth=ALMOST,
     )
     cases: dict[str, dict[str, Any]] = like(
         "{ECMP: {routing.kind: ecmp}}", {}, means="variants by name, each a set of overrides", source="ours: one run"

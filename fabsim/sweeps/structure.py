@@ -11,7 +11,7 @@ from fabsim.sweeps.design import Axis, Design
 from fabsim.typing import Int
 from fabsim.units import UnitError, quantity
 
-_VALUES = ("transport.", "queue.", "recovery.", "balancer.")
+_VALUES = ("transport.", "queue.", "recovery.", "balancer.", "faults.", "react")
 """Sections whose quantities are parameters of the model, and change neither network nor program."""
 
 

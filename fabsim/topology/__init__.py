@@ -1,7 +1,7 @@
 """Fabrics: nodes and directed links, as plain numpy arrays."""
 
 from fabsim.topology.clos import Tier, fat_tree, fat_tree3, leaf_spine, single_switch, two_tiers
-from fabsim.topology.degrade import Change, degrade
+from fabsim.topology.degrade import Change, degrade, draw_cables
 from fabsim.topology.direct import dragonfly, torus
 from fabsim.topology.graph import Fabric
 from fabsim.topology.names import find_links, link_names
@@ -17,6 +17,7 @@ __all__ = [
     "Tier",
     "degrade",
     "dragonfly",
+    "draw_cables",
     "fat_tree",
     "fat_tree3",
     "find_links",

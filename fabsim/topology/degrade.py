@@ -54,7 +54,7 @@ def degrade(fabric: Fabric, changes: Sequence[Change], seed: int = 0) -> Fabric:
         try:
             links = find_links(fabric, change.link)
             if change.count is not None:
-                links = _draw(fabric, change, links, np.random.default_rng([seed, number]))
+                links = draw_cables(fabric, change.link, links, change.count, np.random.default_rng([seed, number]))
         except InputError as error:
             wrong += error.sentences
             continue
@@ -76,16 +76,16 @@ def degrade(fabric: Fabric, changes: Sequence[Change], seed: int = 0) -> Fabric:
     return replace(fabric, capacity=capacity, speed=speed, latency=latency, buffer=buffer, loss=lossy)
 
 
-def _draw(fabric: Fabric, change: Change, links: Int, random: np.random.Generator) -> Int:
-    """Both ways of some of the cables that these links belong to. Raises InputError for more than there are."""
+def draw_cables(fabric: Fabric, pattern: str, links: Int, count: int, random: np.random.Generator) -> Int:
+    """Both ways of `count` of the cables that these links, which fit the pattern, belong to. Raises InputError for more
+    than there are."""
     lane, _ = lane_numbers(fabric)
     ends = np.sort(np.stack([fabric.src, fabric.dst]), axis=0)
     _, cable = np.unique(np.stack([*ends, lane]), axis=1, return_inverse=True)
     fitting = np.unique(cable.reshape(-1)[links])
-    assert change.count is not None
-    if change.count > len(fitting):
-        raise InputError(f'"{change.link}" fits {len(fitting)} cables, given a count of {change.count}; give fewer')
-    chosen = random.choice(fitting, change.count, replace=False)
+    if count > len(fitting):
+        raise InputError(f'"{pattern}" fits {len(fitting)} cables, given a count of {count}; give fewer')
+    chosen = random.choice(fitting, count, replace=False)
     return np.flatnonzero(np.isin(cable.reshape(-1), chosen))
 
 
