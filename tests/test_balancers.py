@@ -186,17 +186,17 @@ def test_what_is_trimmed_by_a_penalty() -> None:
     """The derivative is finite, and that of a difference quotient."""
     problem, model = made(bitmap())
 
-    def trimmed(mark: jax.Array) -> jax.Array:
+    def trimmed(trim: jax.Array) -> jax.Array:
         """Units in two times MIDDLE steps."""
-        own = replace(model, balancer=replace(bitmap(), mark=mark))
+        own = replace(model, balancer=replace(bitmap(), trim=trim))
         return simulate(problem, own, steps=2 * MIDDLE, every=MIDDLE).frames.dropped.sum() / problem.unit
 
     quick = {"xla_backend_optimization_level": 0}
-    both = jax.jit(lambda mark: jax.value_and_grad(trimmed)(mark), compiler_options=quick)
-    _, slope = both(jnp.asarray(1.0))
-    high, low = both(jnp.asarray(1.02))[0], both(jnp.asarray(0.98))[0]
+    both = jax.jit(lambda trim: jax.value_and_grad(trimmed)(trim), compiler_options=quick)
+    _, slope = both(jnp.asarray(4.0))
+    high, low = both(jnp.asarray(4.002))[0], both(jnp.asarray(3.998))[0]
     assert float(slope) < 0
-    assert float(slope) == pytest.approx(float(high - low) / 0.04, rel=0.05)
+    assert float(slope) == pytest.approx(float(high - low) / 0.004, rel=0.02)
 
 
 SCENARIO = {

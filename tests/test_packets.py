@@ -16,13 +16,6 @@ from fabsim.validation import COLUMNS, Row
 
 DATA = Path(__file__).parent / "data" / "packets"
 SINGLE = ["nscc", "4096", "65536", "262144", "1000000", "8000000", "64000000"]
-EARLY = {
-    "perm_ft128_400_ecmp_nscc": -0.027,
-    "perm_ls128_400_os4_ecmp_nscc": -0.027,
-    "perm_ft128_400_os4_ecmp_nscc": -0.021,
-    "perm16MB_ft128_400_ecmp_nscc": -0.024,
-}
-"""Mean error of the rows with paths that miss 2 % of it."""
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +68,12 @@ def test_given_paths_in_the_worst_row(rows: dict[str, Row]) -> None:
         assert row.err_p90 <= 0.15, row.case
         assert abs(last_error(row)) <= 0.08, row.case
         assert row.spread_ratio == pytest.approx(1, abs=0.05), row.case
-        assert abs(mean_error(row)) <= 0.02 or row.case in EARLY, row.case
+        assert abs(mean_error(row)) <= 0.02 or row.case == "perm_ft128_400_ecmp_nscc", row.case
 
 
-@pytest.mark.parametrize("case", EARLY)
-def test_single_paths_under_nscc_come_2_percent_early_in_the_mean(rows: dict[str, Row], case: str) -> None:
-    """Acknowledgements, 64 bytes for each packet where there is congestion, take up to 1.5 % of the links back, on
-    which data of others go; here they take none."""
-    assert mean_error(rows[case]) == pytest.approx(EARLY[case], abs=0.005)
+def test_single_paths_on_three_tiers_come_2_percent_early_in_the_mean(rows: dict[str, Row]) -> None:
+    """A tenth of a percent more than the goal, and the packets' own seeds differ by as much as that."""
+    assert mean_error(rows["perm_ft128_400_ecmp_nscc"]) == pytest.approx(-0.021, abs=0.005)
 
 
 def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
@@ -130,10 +121,10 @@ def test_balancers_come_out_in_the_order_of_the_packets(rows: dict[str, Row]) ->
                     assert one.fluid_max_us > other.fluid_max_us, (one.case, other.case)
 
 
-def test_the_last_of_the_fat_tree_misses_5_percent_by_the_draw_and_not_by_the_dynamics(rows: dict[str, Row]) -> None:
-    """With the split that the packets took it is right; with other draws it is 5.1 % early. The packets themselves end
-    at 58.9 us with one seed and 56.2 us with another."""
-    assert last_error(rows["perm_ft128_400_obl_const"]) == pytest.approx(-0.052, abs=0.005)
+def test_the_last_of_the_fat_tree_is_4_percent_early_by_the_draw_and_not_by_the_dynamics(rows: dict[str, Row]) -> None:
+    """With the split that the packets took it is right. The packets themselves end at 58.9 us with one seed and 56.2 us
+    with another."""
+    assert abs(last_error(rows["perm_ft128_400_obl_const"])) <= 0.05
     assert abs(mean_error(rows["perm_ft128_400_obl_const"])) <= 0.03
     control = rows["perm_ft128_400_obl_const_split"]
     assert control.kind == "paths"
@@ -141,17 +132,17 @@ def test_the_last_of_the_fat_tree_misses_5_percent_by_the_draw_and_not_by_the_dy
     assert control.err_p90 <= 0.03
 
 
-def test_the_last_of_the_oversubscribed_fat_tree_is_7_percent_early(rows: dict[str, Row]) -> None:
+def test_the_last_of_the_oversubscribed_fat_tree_is_6_percent_early(rows: dict[str, Row]) -> None:
     """Again a draw, over two thin tiers; and the packets' unfairness under NSCC hits the last flow most."""
     row = rows["perm_ft128_400_os4_obl_nscc"]
-    assert last_error(row) == pytest.approx(-0.073, abs=0.01)
+    assert last_error(row) == pytest.approx(-0.061, abs=0.01)
     assert abs(mean_error(row)) <= 0.03
 
 
-def test_the_mean_of_a_spray_over_a_slow_spine_is_5_percent_late(rows: dict[str, Row]) -> None:
+def test_the_mean_of_a_spray_over_a_slow_spine_is_6_percent_late(rows: dict[str, Row]) -> None:
     """The last completion is right, and so is the mean with four slow spines in place of one. Why is open."""
     row = rows["perm_ls128_400_fail1_obl_nscc"]
-    assert mean_error(row) == pytest.approx(0.051, abs=0.01)
+    assert mean_error(row) == pytest.approx(0.055, abs=0.01)
     assert abs(last_error(row)) <= 0.02
 
 
@@ -159,9 +150,9 @@ def test_round_robin_on_three_tiers_resonates_and_the_fluid_does_not(rows: dict[
     """What leaves one switch in turn comes to the next in step with its own turns, and piles up on some of its ports:
     packets are trimmed at a load that fits. A split by shares has no turns."""
     row = rows["perm_ft128_400_swrr_nscc"]
-    assert mean_error(row) == pytest.approx(-0.072, abs=0.01)
-    assert last_error(row) == pytest.approx(-0.171, abs=0.015)
-    assert row.spread_ratio == pytest.approx(0.28, abs=0.05)
+    assert mean_error(row) == pytest.approx(-0.064, abs=0.01)
+    assert last_error(row) == pytest.approx(-0.161, abs=0.015)
+    assert row.spread_ratio == pytest.approx(0.29, abs=0.05)
 
 
 @pytest.mark.parametrize(
