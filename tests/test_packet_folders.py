@@ -110,7 +110,7 @@ def test_a_small_window_is_felt(tmp_path: Path) -> None:
         ("-sender_cc_algo dctcp", "transport dctcp is not modelled yet"),
         ("-receiver_cc", "transport nscc with rccc is not modelled yet"),
         ("-sender_cc_algo constant -strat ecmp_host_ar", "balancer ecmp_host_ar is not modelled yet"),
-        ("-sender_cc_algo constant", "balancer mixed is not modelled yet"),
+        ("-sender_cc_algo constant -load_balancing_algo reps_legacy", "balancer reps_legacy is not modelled yet"),
         (f"{CONST} -linkspeed 200000", "NICs of 200000 Mbps at links of 400000 Mbps are not modelled yet"),
     ],
 )

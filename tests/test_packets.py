@@ -78,7 +78,7 @@ def test_single_paths_on_three_tiers_come_2_percent_early_in_the_mean(rows: dict
 
 def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
     drawn = [row for row in of_kind(rows, "drawn") if row.case.startswith("perm")]
-    assert len(drawn) == 9
+    assert len(drawn) == 18
     assert np.median([abs(mean_error(row)) for row in drawn]) <= 0.03
     assert np.median([abs(last_error(row)) for row in drawn]) <= 0.05
     for quantile in ("p1_error", "p50_error", "p99_error"):
@@ -86,13 +86,39 @@ def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
     assert 0.75 <= np.median([row.spread_ratio for row in drawn]) <= 1.25
 
 
-@pytest.mark.parametrize("case", ["obl_const", "obl_nscc", "swrr_nscc", "swar_nscc", "fail4_swar_nscc"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("obl_const", "obl_nscc", "swrr_nscc", "swar_nscc", "fail4_swar_nscc"),
+        *("reps_nscc", "bitmap_nscc", "mixed_nscc", "fail4_reps_nscc", "fail4_bitmap_nscc", "fail4_mixed_nscc"),
+        "fail1_reps_nscc",
+    ],
+)
 def test_a_spray_over_two_tiers(rows: dict[str, Row], case: str) -> None:
     row = rows[f"perm_ls128_400_{case}"]
     assert row.kind == "drawn"
     assert abs(mean_error(row)) <= 0.03
     assert abs(last_error(row)) <= 0.05
     assert 0.75 <= row.spread_ratio <= 1.25
+
+
+@pytest.mark.parametrize(("law", "error"), [("bitmap", -0.067), ("mixed", -0.091)])
+def test_the_last_over_one_slow_spine_is_early_under_balancers(rows: dict[str, Row], law: str, error: float) -> None:
+    """A packet of the last flow comes over the slow spine by bad luck; in the fluid that lane has been left in time."""
+    row = rows[f"perm_ls128_400_fail1_{law}_nscc"]
+    assert last_error(row) == pytest.approx(error, abs=0.015)
+    assert abs(mean_error(row)) <= 0.025
+
+
+def test_balancers_come_out_in_the_order_of_the_packets(rows: dict[str, Row]) -> None:
+    """Any two whose last completions differ by more than 5 %."""
+    for fabric in ("", "fail1_", "fail4_"):
+        names = [f"perm_ls128_400_{fabric}{law}_nscc" for law in ("obl", "reps", "bitmap", "mixed", "swar")]
+        found = [rows[name] for name in names if name in rows]
+        for one in found:
+            for other in found:
+                if one.packet_max_us > 1.05 * other.packet_max_us:
+                    assert one.fluid_max_us > other.fluid_max_us, (one.case, other.case)
 
 
 def test_the_last_of_the_fat_tree_is_4_percent_early_by_the_draw_and_not_by_the_dynamics(rows: dict[str, Row]) -> None:
@@ -188,13 +214,18 @@ def test_the_last_of_a_permutation_over_pauses_is_11_percent_early(rows: dict[st
 
 
 def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
-    """Within 5 %, but for the slow spine and receiver credit; where each switch chooses, nothing is."""
+    """Within 5 %, but for slow spines and receiver credit; where each switch chooses, nothing is."""
     with (DATA / "summary.csv").open(newline="") as file:
         trimmed = {row["name"]: float(row["trims"] or 0) for row in csv.DictReader(file)}
     ratio = {
         "perm_ft128_400_swrr_nscc": 0.0,
         "perm_ls128_400_fail4_swar_nscc": 0.0,
         "perm_ls128_400_fail1_obl_nscc": 1.06,
+        "perm_ls128_400_fail1_bitmap_nscc": 0.88,
+        "perm_ls128_400_fail1_mixed_nscc": 0.90,
+        "perm_ls128_400_fail4_bitmap_nscc": 0.90,
+        "perm_ls128_400_fail4_mixed_nscc": 0.90,
+        "perm_ls128_400_fail4_reps_nscc": 1.08,
         "incast8_ft128_400_mixed_rccc": 0.92,
         "incast32_ls128_400_mixed_rccc": 0.93,
         "incast100_ls128_400_mixed_rccc": 0.92,
@@ -208,12 +239,11 @@ def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
 def test_what_cannot_be_run_is_listed_with_its_reason(rows: dict[str, Row]) -> None:
     undone = {row.case: row for row in rows.values() if not row.kind}
     assert {case: row.note for case, row in undone.items()} == {
-        "perm_ls128_400_mixed_nscc": "balancer mixed is not modelled yet",
         "roce_dcqcn_incast8_ft128_400_ecmp": "the packet simulator did not finish (rc 124)",
     }
     assert all(math.isnan(row.fluid_mean_us) for row in undone.values())
     text = validation.as_text(list(rows.values()))
-    assert "not run: perm_ls128_400_mixed_nscc: balancer mixed is not modelled yet" in text
+    assert "not run: roce_dcqcn_incast8_ft128_400_ecmp: the packet simulator did not finish (rc 124)" in text
     assert max(len(line) for line in text.splitlines()) <= 120
 
 

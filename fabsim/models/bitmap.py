@@ -11,6 +11,9 @@ from fabsim.models.protocol import PathFeedback, Sender
 from fabsim.models.reps import everything
 from fabsim.typing import Array
 
+STAGES = 4
+"""Stages of a penalty: with one, values would come back at any time; with very many, all at the same."""
+
 LEAST = 0.02
 """Part of the values of a path that counts as free at least: if all had penalties, no path would have a share."""
 
@@ -25,12 +28,13 @@ class Bitmap:
     passed over for a mark and for a trim, E values of a flow, e the shares of the paths among these, and r rounds in a
     step:
 
-        w ~ e (1 - x - y),    dx = marked / (e E) - r x / mark,    dy = trimmed / (e E) - r y / trim
+        w ~ e (1 - x - y),    dx = marked / (e E) - freed(x),    dy = trimmed / (e E) - freed(y)
 
-    in packets. At rest w is in proportion to e / (1 + m mark + n trim), for the parts m marked and n trimmed of what
-    comes back. There are as many rounds as make what comes back go again. (The `bitmap` of uet-htsim: 1 for a mark, 4
-    for a trimmed packet; its 15 for a timeout is left out, since here the sender does not learn which path lost a
-    packet in silence.)
+    in packets. A value is free after as many rounds as its penalty: in the mean exactly, and about so each one, since
+    it goes through STAGES stages and leaves each at random (an Erlang distribution). At rest w is in proportion to
+    e / (1 + m mark + n trim), for the parts m marked and n trimmed of what comes back. There are as many rounds as make
+    what comes back go again. (The `bitmap` of uet-htsim: 1 for a mark, 4 for a trimmed packet; its 15 for a timeout is
+    left out, since here the sender does not learn which path lost a packet in silence.)
 
     Smooth but where next to all values of a path have penalties.
 
@@ -43,39 +47,31 @@ class Bitmap:
     trim: Array
     entropies: Array
 
-    def init(self, base: Array, sender: Sender) -> tuple[Array, Array]:
-        """[F, K] parts that are passed over for a mark, and for a trim: none."""
-        return jnp.zeros_like(base), jnp.zeros_like(base)
+    def init(self, base: Array, sender: Sender) -> Array:
+        """[F, 2, STAGES, K] parts that are passed over, for a mark and for a trim: none."""
+        return jnp.zeros((base.shape[0], 2, STAGES, base.shape[1]), base.dtype)
 
-    def split(self, state: tuple[Array, Array], base: Array) -> Array:
+    def split(self, state: Array, base: Array) -> Array:
         """By the turns that are used."""
         used = base * free(state)
         return used / used.sum(-1, keepdims=True)
 
-    def step(
-        self, state: tuple[Array, Array], feedback: PathFeedback, base: Array, sender: Sender
-    ) -> tuple[Array, Array]:
+    def step(self, state: Array, feedback: PathFeedback, base: Array, sender: Sender) -> Array:
         """New penalties, less those of the turns that were passed over."""
         return self.after(state, feedback, base, sender, everything(feedback))
 
-    def after(
-        self, state: tuple[Array, Array], feedback: PathFeedback, base: Array, sender: Sender, sends: Array
-    ) -> tuple[Array, Array]:
+    def after(self, state: Array, feedback: PathFeedback, base: Array, sender: Sender, sends: Array) -> Array:
         """The same, where `sends` [F] units are sent by turns."""
         values = jnp.broadcast_to(self.entropies, sends.shape) * sender.packet
         rounds = sends / values / (base * free(state)).sum(-1)
-        own = base * values[:, None]
-        scale = jnp.where(own > 0, 1.0 / jnp.where(own > 0, own, 1.0), 0.0)
-
-        def moved(part: Array, fresh: Array, turns: Array) -> Array:
-            half = jnp.exp(-0.5 * rounds / turns)[:, None]  # fresh ones come in the middle of the step, as it were
-            return (part * half + fresh * scale) * half
-
-        marked, trimmed = state
-        return moved(marked, feedback.marked, self.mark), moved(trimmed, feedback.trimmed, self.trim)
+        turns = jnp.stack([jnp.broadcast_to(x, sends.shape) for x in (self.mark, self.trim)], -1)
+        leaves = state * jnp.minimum(STAGES * rounds[:, None] / turns, 1.0)[:, :, None, None]
+        own = (base * values[:, None])[:, None]
+        fresh = jnp.stack([feedback.marked, feedback.trimmed], 1)
+        fresh = jnp.where(own > 0, fresh / jnp.where(own > 0, own, 1.0), 0.0)
+        return state - leaves + jnp.concatenate([fresh[:, :, None], leaves[:, :, :-1]], 2)
 
 
-def free(state: tuple[Array, Array]) -> Array:
+def free(state: Array) -> Array:
     """[F, K] parts of the values of each path that have no penalty."""
-    marked, trimmed = state
-    return jnp.maximum(1.0 - marked - trimmed, LEAST)
+    return jnp.maximum(1.0 - state.sum((1, 2)), LEAST)

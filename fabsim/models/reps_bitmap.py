@@ -38,17 +38,17 @@ class RepsBitmap:
         """What chooses where nothing is used again."""
         return Bitmap(self.mark, self.trim, self.entropies)
 
-    def init(self, base: Array, sender: Sender) -> tuple[Array, tuple[Array, Array]]:
+    def init(self, base: Array, sender: Sender) -> tuple[Array, Array]:
         """[F, K] the split, and penalties as in Bitmap."""
         return base, self.turns.init(base, sender)
 
-    def split(self, state: tuple[Array, tuple[Array, Array]], base: Array) -> Array:
+    def split(self, state: tuple[Array, Array], base: Array) -> Array:
         """As it stands."""
         return state[0]
 
     def step(
-        self, state: tuple[Array, tuple[Array, Array]], feedback: PathFeedback, base: Array, sender: Sender
-    ) -> tuple[Array, tuple[Array, Array]]:
+        self, state: tuple[Array, Array], feedback: PathFeedback, base: Array, sender: Sender
+    ) -> tuple[Array, Array]:
         """The clean ones again, the others in turn."""
         split, penalties = state
         again, heard = clean(feedback, self.echo), everything(feedback)
