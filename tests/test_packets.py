@@ -232,8 +232,9 @@ def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
     }
     for case, row in rows.items():
         if row.kind in ("paths", "drawn"):
-            allowed = 0.02 if case in ratio else 0.05
-            assert row.drops == pytest.approx(ratio.get(case, 1) * trimmed[case], abs=allowed * trimmed[case]), case
+            allowed = (0.02 if case in ratio else 0.05) * trimmed[case]
+            rare = 1e-4 * row.flows * 490  # packets of 2 MB
+            assert row.drops == pytest.approx(ratio.get(case, 1) * trimmed[case], abs=max(allowed, rare)), case
 
 
 def test_what_cannot_be_run_is_listed_with_its_reason(rows: dict[str, Row]) -> None:

@@ -12,7 +12,9 @@ import jax
 import numpy as np
 
 from fabsim.bench.figure import SCENARIO, STEPS, Figure, least
+from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import begin, simulate
+from fabsim.models.model import Model
 from fabsim.scenario import load
 
 PACKET_SECONDS = 2.11
@@ -38,6 +40,10 @@ def one(repeats: int) -> list[Figure]:
     jax.block_until_ready(slope(model))
     first_slope = time.perf_counter() - began
     gradient = least(lambda: jax.block_until_ready(slope(model)), max(repeats // 2, 2))
+    kept = jax.jit(jax.grad(lambda m: simulate(problem, m, steps=STEPS, checkpoint=False).completion.max()))
+    jax.block_until_ready(kept(model))
+    all_kept = least(lambda: jax.block_until_ready(kept(model)), 2)
+    memory = [backward_bytes(problem, model, steps) for steps in (400, 1600)]
     state = begin(problem, model)
     size = sum(x.nbytes for x in jax.tree.leaves(state))
     copy = least(copier(size), repeats)
@@ -54,7 +60,20 @@ def one(repeats: int) -> list[Figure]:
             "step against copy", f"{warm / STEPS / copy:.1f} x", f"the time to copy its state of {size / 1e3:.0f} kB"
         ),
         Figure("gradient", f"{gradient / warm:.1f} x", f"a run, by all parameters (compiled in {first_slope:.1f} s)"),
+        Figure("without checkpoints", f"{all_kept / warm:.1f} x", "a run: the states of all steps are kept"),
+        Figure(
+            "4 x the steps", f"{memory[1] / memory[0]:.1f} x", f"the memory of a gradient ({memory[0] / 1e6:.1f} MB)"
+        ),
     ]
+
+
+def backward_bytes(problem: Problem, model: Model[Any], steps: int) -> float:
+    """What the compiled gradient of so many steps needs beside its arguments, with frames of their square root."""
+
+    def last(model: Model[Any]) -> jax.Array:
+        return simulate(problem, model, steps=steps, every=round(steps**0.5)).completion.max()
+
+    return float(jax.jit(jax.grad(last)).lower(model).compile().memory_analysis().temp_size_in_bytes)
 
 
 def copier(size: int) -> Callable[[], Any]:

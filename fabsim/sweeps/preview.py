@@ -10,7 +10,6 @@ from fabsim.scenario.batch import Compiler
 from fabsim.scenario.check import ideal_seconds
 from fabsim.scenario.memory import available
 from fabsim.study.advance import run_batch
-from fabsim.study.catalogue import TRACE_AXES
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program
 from fabsim.sweeps.plan import Plan, plan
@@ -57,7 +56,7 @@ def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = 
     lines = [f"{points.count:,} points: {shape}", *aligned(rows)]
     lines.append(f"about {show_time(total)} in all, after compilation (guessed from a few steps); "
                  f"{show_size(available())} of memory are free")  # fmt: skip
-    lines += _kept(scenario, points, todo, compiler)
+    lines += trace_lines(scenario, todo, points, compiler)
     lines += (
         [f"{len(todo.refused)} points cannot be built: {next(iter(todo.refused.values()))}"] if todo.refused else []
     )
@@ -92,13 +91,12 @@ def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, d
     return rates
 
 
-def _kept(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler) -> list[str]:
-    """How large the traces are."""
+def trace_lines(scenario: Scenario, todo: Plan, points: Design, compiler: Compiler) -> list[str]:
+    """How large the traces are that were asked for."""
     if scenario.sweep is None or not scenario.sweep.traces:
         return []
     size = 0.0
     for program in todo.programs:
         member = compiler.compile(scenario.single().change(points.values(program.example)))
-        lengths = {"flow": member.shared.problem.flows, "link": member.shared.problem.links}
-        size += program.points * sum(4.0 * lengths[TRACE_AXES[name][0]] for name in scenario.sweep.traces)
+        size += program.points * 4.0 * member.shared.problem.flows * len(scenario.sweep.traces)
     return [f"traces ({', '.join(scenario.sweep.traces)}): {show_size(size)} before compression"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from fabsim.scenario.batch import Compiler
 from fabsim.store import Sheet
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.plan import Plan, plan
+from fabsim.sweeps.preview import trace_lines
 from fabsim.sweeps.ranks import Rank
 from fabsim.sweeps.same import refuse_another
 from fabsim.sweeps.whole import dataset, metrics_of, whole
@@ -88,6 +90,8 @@ def sweep(
     points, compiler = design(scenario), Compiler()
     text = scenario.resolved()
     kept, todo = _begin(scenario, text, points, compiler, out, devices, progress)
+    for line in trace_lines(scenario, todo, points, compiler):
+        tqdm.write(line, file=sys.stderr)
     run_shards(scenario, points, todo, kept, compiler, rank or Rank(), devices=devices, progress=progress)
     sheet = whole(scenario, text, points, (found for _, found in kept.sheets()))
     found = dataset(sheet)
