@@ -73,7 +73,8 @@ def backward_bytes(problem: Problem, model: Model[Any], steps: int) -> float:
     def last(model: Model[Any]) -> jax.Array:
         return simulate(problem, model, steps=steps, every=round(steps**0.5)).completion.max()
 
-    return float(jax.jit(jax.grad(last)).lower(model).compile().memory_analysis().temp_size_in_bytes)
+    told = jax.jit(jax.grad(last)).lower(model).compile().memory_analysis()
+    return float("nan") if told is None else float(told.temp_size_in_bytes)
 
 
 def copier(size: int) -> Callable[[], Any]:
