@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_programs_left_behind() -> Iterator[None]:
+    """Each compiled program keeps memory mapped, and a process may have 65,530 maps on Linux, and no more:
+    hundreds of tests in one process come near."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture
