@@ -31,9 +31,10 @@ def commented(name: str, fabric: str | None = None) -> str:
         f"name: {_quoted(name)}",
     ]
     keys = [key for key in all_keys() if len(key.path) == 1 and key.name != "name"]
-    plain = [key for key in keys if not key.inside and key.name not in ABOUT_MANY]
-    sections = [key for key in keys if key.inside and key.name not in ABOUT_MANY]
     last = [key for key in keys if key.name in ABOUT_MANY]
+    keys = [key for key in keys if key.name not in ABOUT_MANY]
+    sections = [key for key in keys if key.inside and key.default != "[]"]
+    plain = [key for key in keys if key not in sections]
     lines = head + [line for key in plain for line in _line(key, "")]
     for key in sections:
         lines += ["", *_top(key, chosen)]
@@ -82,7 +83,7 @@ def _line(key: Key, indent: str) -> list[str]:
     says = key.meaning
     if key.required or key.begin:
         return [f"{indent}{key.name}: {key.example}{_comment(says)}"]
-    if key.default and not key.inside and key.default != "{}":
+    if key.default and not key.inside and key.default not in ("{}", "[]"):
         more = f"; {key.default}: {key.absent}" if key.absent else ""
         return [f"{indent}# {key.name}: {key.default}{_comment(says + more)}"]
     without = key.absent or "without it: none" if not key.inside else "an example"
