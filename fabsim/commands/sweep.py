@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fabsim.options import cores, load_scenario, scenario_options, use_device
+from fabsim.options import load_scenario, scenario_options, use_device
 
 
 @click.command()
@@ -15,9 +15,7 @@ from fabsim.options import cores, load_scenario, scenario_options, use_device
 @click.option("--dry-run", is_flag=True, help="Print the plan (programs, batches, memory, time), and run nothing.")
 @click.option("--rank", type=click.IntRange(min=0), help="Number of this process, from 0; else as SLURM or JAX say.")
 @click.option("--ranks", type=click.IntRange(min=1), help="How many processes share the sweep.")
-@click.option(
-    "--devices", type=click.IntRange(min=1), help="Devices to spread over; all, if not given (of a CPU, cores)."
-)
+@click.option("--devices", type=click.IntRange(min=1), help="Devices to spread over; all, if not given (a CPU is one).")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def sweep(
     out: str | None, dry_run: bool, rank: int | None, ranks: int | None, devices: int | None, quiet: bool, **given: Any
@@ -36,7 +34,7 @@ def sweep(
       fabsim show buffers; fabsim plot buffers
     """
     scenario = load_scenario(given["file"], given["changes"], given["seed"], given["precision"])
-    use_device(given["device"], devices or cores())
+    use_device(given["device"], devices)
     from fabsim.sweeps.ranks import rank as rank_of
     from fabsim.sweeps.sweep import sweep as run_sweep
     from fabsim.sweeps.table import as_text
