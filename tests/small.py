@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -57,3 +58,22 @@ def case(
 def wire(size: Any) -> Any:
     """Bytes on the wire of a message, in packets of the default size."""
     return Packet().wire(np.asarray(size, float))
+
+
+def slopes(
+    value: Callable[[Problem, Model[Any]], Any], problem: Problem, model: Model[Any], leaves: Mapping[str, Callable]
+) -> tuple[Any, dict[str, tuple[float, float]]]:
+    """The values, and for each leaf the slope by all of it at once: as JAX has it, and by a central difference. All of
+    it is one sweep, in float64."""
+    h = 1e-7
+    ways = [
+        jax.tree.map(lambda x, pick=pick: x if x is pick(model) else jnp.zeros_like(x), model)
+        for pick in leaves.values()
+    ]
+    steps = [jax.tree.map(lambda x, y, by=by: x + by * y, model, way) for way in ways for by in (-h, h)]
+    many = jax.tree.map(lambda *x: jnp.stack(x), model, *steps)
+    sweep = jax.vmap(jax.value_and_grad(value, argnums=1), (None, 0))
+    values, found = jax.jit(sweep, compiler_options={"xla_backend_optimization_level": 0})(problem, many)
+    got = [float((pick(found)[0] * pick(model)).sum()) for pick in leaves.values()]
+    want = [float(up - down) / (2 * h) for down, up in zip(values[1::2], values[2::2], strict=True)]
+    return values, dict(zip(leaves, zip(got, want, strict=True), strict=True))

@@ -18,7 +18,7 @@ import numpy as np
 from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import simulate
 from fabsim.models.model import Model
-from fabsim.typing import Array, Float, Int
+from fabsim.typing import Array, Float
 
 SHARPNESS = 100.0
 
@@ -159,8 +159,3 @@ def busy_seconds(problem: Problem, model: Model[Any]) -> Array:
     load = jnp.zeros(problem.links + 1, lanes.dtype).at[problem.route].add(lanes).at[problem.port_link].add(planes)
     alive = model.links.capacity > 0
     return jnp.where(alive, load[:-1] / jnp.where(alive, model.links.capacity, 1.0), 0.0)
-
-
-def entries_of(counts: list[int]) -> Int:
-    """[F] the traffic entry of each flow, from how many flows each entry has."""
-    return np.repeat(np.arange(len(counts)), counts)
