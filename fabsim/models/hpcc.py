@@ -65,20 +65,15 @@ class Hpcc:
     increase: Array
     stages: Array
 
-    def largest(self, sender: Sender) -> Array:
-        """[F] units: a bandwidth-delay product."""
-        return self.rate * self.network_rtt / sender.unit + jnp.zeros_like(sender.rtt)
-
     def init(self, sender: Sender) -> HpccState:
         """At line rate."""
-        window = self.largest(sender)
+        window = sender.product(self.rate, self.network_rtt)
         zero = jnp.zeros_like(window)
         return HpccState(window, window, zero, zero, zero)
 
     def offer(self, state: HpccState, sender: Sender) -> Array:
         """What the window leaves free, at no more than a window a round trip (the law paces)."""
-        paced = state.window * sender.dt / self.network_rtt
-        return jnp.minimum(jnp.maximum(state.window - sender.in_flight, 0.0), paced)
+        return sender.paced(state.window, self.network_rtt)
 
     def step(self, state: HpccState, feedback: Feedback, sender: Sender) -> HpccState:
         """One step of acknowledgements; nothing changes without them."""
@@ -92,7 +87,7 @@ class Hpcc:
         follows = (load >= self.eta) | (state.stage >= self.stages)
         aimed = state.reference * self.eta / jnp.maximum(load, 0.01)
         window = jnp.where(follows, aimed, state.reference) + increase
-        window = jnp.where(heard, jnp.clip(window, increase, self.largest(sender)), state.window)
+        window = jnp.where(heard, jnp.clip(window, increase, sender.product(self.rate, self.network_rtt)), state.window)
         left = state.left - feedback.acked - feedback.nacked
         ends = heard & (left <= 0.0)
         stage = jnp.where(ends, jnp.where(follows, 0.0, state.stage + 1.0), state.stage)

@@ -119,13 +119,9 @@ class Nscc:
     gate: Array
     chance: Array
 
-    def base(self, sender: Sender) -> Array:
-        """[F] steps of the base round trip as the flow's first packet measures it."""
-        return sender.rtt + sender.packet / sender.rate
-
     def limits(self, sender: Sender) -> tuple[Array, Array]:
         """[F] smallest and largest window, units."""
-        own = jnp.minimum(self.base(sender), self.network_rtt / sender.dt)
+        own = jnp.minimum(sender.base, self.network_rtt / sender.dt)
         return sender.packet, self.largest * own * self.rate * sender.dt / sender.unit
 
     def init(self, sender: Sender) -> NsccState:
@@ -167,7 +163,7 @@ class Nscc:
         clean, cut = feedback.acked / sender.packet - marked, feedback.nacked / sender.packet
         target, network = self.target / sender.dt, self.network_rtt / sender.dt
         high = feedback.delay > target
-        clean_to = jnp.where(high, 0.25 * self.base(sender), feedback.delay)
+        clean_to = jnp.where(high, 0.25 * sender.base, feedback.delay)
         count = clean + marked + cut
         towards = (clean * clean_to + marked * feedback.delay + cut * network) / jnp.maximum(count, 1e-9)
         weight = 1.0 - (1.0 - self.smoothing) ** count
@@ -188,7 +184,7 @@ class Nscc:
         runs = state.adapt_in > 1.0
         ends = heard & (state.adapt_in >= 0) & ~runs & ~((ignore > 0) & marked)
         acts = ends & (trimmed > 0.5 * sender.packet) & (achieved < self.gate * most)
-        period = self.base(sender) + self.target / sender.dt
+        period = sender.base + self.target / sender.dt
         state = replace(
             state,
             window=jnp.where(acts, jnp.maximum(achieved, least), state.window),
@@ -216,7 +212,7 @@ class Nscc:
         period = self.network_rtt / sender.dt
         steady = jnp.where(feedback.acked > 0, self.steady * scale * self.payload / unit / period, 0.0)
         window = jnp.clip(window + jnp.where(still, 0.0, gain * clean + steady), least, most)
-        allowed = (state.since_cut > self.base(sender)) & (delay >= target) & (state.average > target) & ~adapted
+        allowed = (state.since_cut > sender.base) & (delay >= target) & (state.average > target) & ~adapted
         marks = jnp.where(allowed, state.marks + marked, 0.0)
         cuts = allowed & (marks >= 1.0)
         over = (state.average - target) / jnp.maximum(state.average, 1e-9)

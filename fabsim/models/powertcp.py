@@ -59,23 +59,14 @@ class PowerTcp:
     gamma: Array
     beta: Array
 
-    def largest(self, sender: Sender) -> Array:
-        """[F] units: a bandwidth-delay product."""
-        return self.rate * self.network_rtt / sender.unit + jnp.zeros_like(sender.rtt)
-
-    def base(self, sender: Sender) -> Array:
-        """[F] steps of the round trip of a full packet without queues."""
-        return sender.rtt + sender.packet / sender.rate
-
     def init(self, sender: Sender) -> PowerTcpState:
         """At line rate, as if ports were just full."""
-        window = self.largest(sender)
+        window = sender.product(self.rate, self.network_rtt)
         return PowerTcpState(window, window, jnp.ones_like(window))
 
     def offer(self, state: PowerTcpState, sender: Sender) -> Array:
         """What the window leaves free, at no more than a window a round trip (the law paces)."""
-        paced = state.window * sender.dt / self.network_rtt
-        return jnp.minimum(jnp.maximum(state.window - sender.in_flight, 0.0), paced)
+        return sender.paced(state.window, self.network_rtt)
 
     def step(self, state: PowerTcpState, feedback: Feedback, sender: Sender) -> PowerTcpState:
         """One step of acknowledgements; nothing changes without them."""
@@ -88,7 +79,7 @@ class PowerTcp:
         weight = 1.0 - (1.0 - self.gamma) ** (feedback.acked / sender.packet)
         beta = self.beta / sender.unit
         window = state.window + weight * (state.before / power + beta - state.window)
-        window = jnp.where(heard, jnp.clip(window, beta, self.largest(sender)), state.window)
-        ago = jnp.maximum(self.base(sender) + path.worst(path.queue / path.capacity), 1.0)
+        window = jnp.where(heard, jnp.clip(window, beta, sender.product(self.rate, self.network_rtt)), state.window)
+        ago = jnp.maximum(sender.base + path.worst(path.queue / path.capacity), 1.0)
         before = state.before + (state.window - state.before) / ago
         return PowerTcpState(window, before, power)

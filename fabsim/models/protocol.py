@@ -11,6 +11,7 @@ import dataclasses
 from typing import ClassVar, Protocol, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 from fabsim.typing import Array
 
@@ -47,6 +48,19 @@ class Sender:
     fair: Array | None = None
     into: Array | None = None
     capacity: Array | None = None
+
+    @property
+    def base(self) -> Array:
+        """[F] steps of the round trip of a full packet without queues."""
+        return self.rtt + self.packet / self.rate
+
+    def product(self, rate: Array, seconds: Array) -> Array:
+        """[F] units of a bandwidth-delay product: B/s times s."""
+        return rate * seconds / self.unit + jnp.zeros_like(self.rtt)
+
+    def paced(self, window: Array, seconds: Array) -> Array:
+        """[F] units that a window leaves free, at no more than a window in so many seconds."""
+        return jnp.minimum(jnp.maximum(window - self.in_flight, 0.0), window * self.dt / seconds)
 
 
 @jax.tree_util.register_dataclass
