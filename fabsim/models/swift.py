@@ -74,14 +74,10 @@ class Swift:
         a = self.range / (self.least**-0.5 - most)
         return self.base + self.per_hop * self.hops + jnp.clip(a * (window**-0.5 - most), 0.0, self.range)
 
-    def unloaded(self, sender: Sender) -> Array:
-        """[F] steps of the round trip of a full packet without queues."""
-        return sender.rtt + sender.packet / sender.rate
-
     def init(self, sender: Sender) -> SwiftState:
         """The first window; nothing was measured."""
         zero = jnp.zeros_like(sender.rtt)
-        rtt = self.unloaded(sender)
+        rtt = sender.base
         return SwiftState(zero + self.first / sender.unit, rtt, rtt)
 
     def offer(self, state: SwiftState, sender: Sender) -> Array:
@@ -91,7 +87,7 @@ class Swift:
     def step(self, state: SwiftState, feedback: Feedback, sender: Sender) -> SwiftState:
         """All acknowledgements of a step at once."""
         some = feedback.acked > 0
-        delay = jnp.where(some, self.unloaded(sender) + feedback.delay, state.delay)
+        delay = jnp.where(some, sender.base + feedback.delay, state.delay)
         packets = state.window / sender.packet
         target = self.target(packets) / sender.dt
         grown = self.increase * feedback.acked / jnp.maximum(packets, 1.0)
