@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from fabsim.results import Result
     from fabsim.scenario import Scenario, load
     from fabsim.scenario.run import run
-    from fabsim.scenario.tune import tune
     from fabsim.sweeps.sweep import sweep
+    from fabsim.tuning.tune import tune
 
 _HOME = {
     "InputError": "fabsim.errors",
@@ -25,7 +25,7 @@ _HOME = {
     "run": "fabsim.scenario.run",
     "simulate": "fabsim.engine.simulate",
     "sweep": "fabsim.sweeps.sweep",
-    "tune": "fabsim.scenario.tune",
+    "tune": "fabsim.tuning.tune",
 }
 
 __all__ = ["InputError", "Result", "Scenario", "Stopped", "load", "open", "run", "simulate", "sweep", "tune"]

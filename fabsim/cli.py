@@ -106,7 +106,7 @@ def check(inert: bool, **given: Any) -> None:
 
     click.echo(checked(scenario))
     if inert:
-        from fabsim.scenario.attribute import inert_line
+        from fabsim.tuning.attribute import inert_line
 
         click.echo("\n".join(inert_line(variant) for variant in scenario.variants.values()))
 

@@ -10,11 +10,11 @@ import pytest
 
 import fabsim
 from fabsim.cli import main
-from fabsim.scenario.attribute import attribute
-from fabsim.scenario.certificate import figures
-from fabsim.scenario.members import member
 from fabsim.study.objectives import Objective
 from fabsim.topology import find_links, link_names
+from fabsim.tuning.attribute import attribute
+from fabsim.tuning.certificate import figures
+from fabsim.tuning.members import member
 
 SCENARIO = """
 name: one narrow uplink

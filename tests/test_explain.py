@@ -16,9 +16,9 @@ from ruamel.yaml import YAML
 from fabsim.cli import main
 from fabsim.errors import InputError
 from fabsim.scenario.explain import explain
-from fabsim.scenario.fields import Section
 from fabsim.scenario.json_schema import json_schema
-from fabsim.scenario.keys import Key, all_keys, find, keys_of
+from fabsim.scenario.keys.fields import Section
+from fabsim.scenario.reference import Key, all_keys, find, keys_of
 from fabsim.scenario.schema import Sections
 
 CONFIGS = Path(__file__).parents[1] / "configs"

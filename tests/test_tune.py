@@ -21,11 +21,7 @@ import fabsim
 from fabsim.cli import main
 from fabsim.errors import InputError
 from fabsim.routing import utilisation
-from fabsim.scenario.certificate import Task, bound, ended, figures, paths, shared
-from fabsim.scenario.tune import prepare
-from fabsim.scenario.tune import tune as tune_scenario
-from fabsim.scenario.tune_keys import OBJECTIVES
-from fabsim.scenario.tuned import write_tuned
+from fabsim.scenario.keys.tune import OBJECTIVES
 from fabsim.study.objectives import TERMS, smooth_max, smooth_quantile
 from fabsim.study.parameters import Levels, levels
 from fabsim.study.plan import Plan, settled
@@ -33,6 +29,10 @@ from fabsim.study.tune import tune
 from fabsim.topology import leaf_spine
 from fabsim.topology.linear import cost_per_rate
 from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice
+from fabsim.tuning.certificate import Task, bound, ended, figures, paths, shared
+from fabsim.tuning.tune import prepare
+from fabsim.tuning.tune import tune as tune_scenario
+from fabsim.tuning.tuned import write_tuned
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "tune"
 SMALL: dict[str, Any] = {

@@ -9,10 +9,10 @@ import pytest
 
 import fabsim
 from fabsim.errors import Stopped
-from fabsim.scenario import gradient_check
-from fabsim.scenario.gradient_check import check_gradients, slopes
-from fabsim.scenario.tune_keys import OBJECTIVES
+from fabsim.scenario.keys.tune import OBJECTIVES
 from fabsim.study.gradient_check import TRIES, Slope
+from fabsim.tuning import gradient_check
+from fabsim.tuning.gradient_check import check_gradients, slopes
 
 SCENARIO: dict[str, Any] = {
     "fabric": {

@@ -12,14 +12,14 @@ import pytest
 
 import fabsim
 from fabsim.errors import InputError
-from fabsim.scenario.certificate import over_members
-from fabsim.scenario.tune import prepare
-from fabsim.scenario.tune import tune as tune_scenario
-from fabsim.scenario.tune_text import as_text
 from fabsim.study.cases import over_cases, value
 from fabsim.study.plan import Plan
 from fabsim.study.tune import tune
 from fabsim.topology import find_links
+from fabsim.tuning.certificate import over_members
+from fabsim.tuning.tune import prepare
+from fabsim.tuning.tune import tune as tune_scenario
+from fabsim.tuning.tune_text import as_text
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "tune"
 
@@ -62,7 +62,7 @@ def test_dead_cables_leave_shares_over_the_rest() -> None:
 
 def test_a_robust_split_beats_the_healthy_one_where_cables_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the worst quarter of the draws, by the load of the links; the engine is left out of it."""
-    monkeypatch.setattr("fabsim.scenario.certificate.figures", lambda *_: {"last_completion": 1.0})
+    monkeypatch.setattr("fabsim.tuning.certificate.figures", lambda *_: {"last_completion": 1.0})
     found = tune_scenario(static(), progress=False)
     busy = {row.name: row.busy for row in found.rows}
     assert busy["tuned"] < 0.6 * busy["tuned, healthy fabric"]

@@ -29,12 +29,12 @@ def tune(check: bool, out: str | None, force: bool, quiet: bool, **given: Any) -
     """
     scenario = _scenario(given)
     if check:
-        from fabsim.scenario.gradient_check import check_gradients
+        from fabsim.tuning.gradient_check import check_gradients
 
         click.echo(check_gradients(scenario, progress=not quiet))
         return
-    from fabsim.scenario import tune as tuning
-    from fabsim.scenario import tune_text
+    from fabsim.tuning import tune as tuning
+    from fabsim.tuning import tune_text
 
     folder = None if out is None else Path(out)
     if folder is not None:
@@ -63,8 +63,8 @@ def attribute(objective: str, top: int, plot: str | None, no_plot: bool, quiet: 
     """
     scenario = _scenario(given)
     from fabsim import plots
-    from fabsim.scenario import attribute as attribution
     from fabsim.scenario.run import run
+    from fabsim.tuning import attribute as attribution
 
     for case, variant in scenario.variants.items():
         found = attribution.attribute(variant, objective)

@@ -9,8 +9,8 @@ from fabsim.formats import read_flows
 from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_routes
 from fabsim.routing import Routes
 from fabsim.scenario.files import existing
-from fabsim.scenario.schema import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant
-from fabsim.scenario.traffic_keys import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift
+from fabsim.scenario.keys.routing import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant
+from fabsim.scenario.keys.traffic import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift
 from fabsim.topology import Fabric
 from fabsim.workload import Flows, Row
 

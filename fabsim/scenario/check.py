@@ -8,9 +8,9 @@ import numpy as np
 
 from fabsim.routing import utilisation
 from fabsim.scenario.compile import Network, assemble
+from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.schedule import event_lines
-from fabsim.scenario.transport_keys import Window
 from fabsim.scenario.validity import outside
 from fabsim.units import show_rate, show_size, show_time
 

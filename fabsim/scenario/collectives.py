@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim.scenario.traffic_keys import AllToAll, Ring
+from fabsim.scenario.keys.traffic import AllToAll, Ring
 from fabsim.typing import Bool
 
 if TYPE_CHECKING:

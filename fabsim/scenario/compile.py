@@ -14,13 +14,13 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.routing import Routes
-from fabsim.scenario.balancer_keys import Oblivious
 from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
+from fabsim.scenario.keys.balancer import Oblivious
+from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.laws import balancer_law, transport_law
 from fabsim.scenario.memory import refuse_too_large
-from fabsim.scenario.queue_keys import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.balancer_keys import Oblivious
-from fabsim.scenario.direct_keys import Dragonfly, GraphMl
 from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count
-from fabsim.scenario.fabric_keys import HtsimTopology
-from fabsim.scenario.schema import Ecmp, Explicit, Sections, SwitchSpray, Valiant
+from fabsim.scenario.keys.balancer import Oblivious
+from fabsim.scenario.keys.direct import Dragonfly, GraphMl
+from fabsim.scenario.keys.fabric import HtsimTopology
+from fabsim.scenario.keys.routing import Ecmp, Explicit, SwitchSpray, Valiant
+from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
+from fabsim.scenario.keys.transport import Mixed, Window
+from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import KeyPath
-from fabsim.scenario.traffic_keys import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
-from fabsim.scenario.transport_keys import Mixed, Window
 from fabsim.units import Amount, show_time, shown
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from fabsim.scenario.direct_keys import Dragonfly, Torus
-from fabsim.scenario.fabric_keys import FatTree, LeafSpine, SingleSwitch
-from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.keys.direct import Dragonfly, Torus
+from fabsim.scenario.keys.fabric import FatTree, LeafSpine, SingleSwitch
+from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import KeyPath
 from fabsim.topology import PRESETS

@@ -9,11 +9,11 @@ import numpy as np
 from fabsim import topology
 from fabsim.formats.graphml import read_graph
 from fabsim.formats.htsim import read_topology
-from fabsim.scenario.direct_keys import Dragonfly, GraphMl, Torus
 from fabsim.scenario.fabric_faults import plane_numbers
-from fabsim.scenario.fabric_keys import FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.files import existing
-from fabsim.scenario.plane_keys import MultiPlane, RailOnly, RailOptimised, UpperLinks
+from fabsim.scenario.keys.direct import Dragonfly, GraphMl, Torus
+from fabsim.scenario.keys.fabric import FatTree, HtsimTopology, LeafSpine, SingleSwitch
+from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised, UpperLinks
 from fabsim.scenario.source import PlacedError
 from fabsim.topology import PRESETS, Fabric, NvLink, Tier
 from fabsim.typing import Float

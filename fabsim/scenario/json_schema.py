@@ -10,8 +10,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from fabsim.scenario.fields import Section
-from fabsim.scenario.keys import Key, all_keys, keys_of
+from fabsim.scenario.keys.fields import Section
+from fabsim.scenario.reference import Key, all_keys, keys_of
 from fabsim.scenario.schema import Sections
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fabsim.scenario.schema import Drawn
-from fabsim.scenario.transport_keys import Mixed, Nscc
+from fabsim.scenario.keys.routing import Drawn
+from fabsim.scenario.keys.transport import Mixed, Nscc
 from fabsim.units import Amount
 from fabsim.workload.packet import Packet
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fabsim.scenario.fabrics import build_fabric, switching
 from fabsim.scenario.files import existing
-from fabsim.scenario.price_keys import load_prices
+from fabsim.scenario.keys.price import load_prices
 from fabsim.topology.bill import Bill, bill
 from fabsim.topology.prices import Prices
 

@@ -11,10 +11,10 @@ from fabsim.errors import InputError
 from fabsim.results import Result
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.ensemble import ensemble
+from fabsim.scenario.keys.transport import Mixed
+from fabsim.scenario.keys.window import Rccc
 from fabsim.scenario.memory import refuse_too_large_for
-from fabsim.scenario.transport_keys import Mixed
 from fabsim.scenario.validity import OutsideWarning, outside
-from fabsim.scenario.window_keys import Rccc
 from fabsim.scenario.zero_load import zero_load
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.fault_keys import LinkFault
+from fabsim.scenario.keys.fault import LinkFault
 from fabsim.topology import Fabric, draw_cables, find_links
 from fabsim.typing import Int
 from fabsim.units import show_time

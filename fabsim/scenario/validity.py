@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim.scenario.transport_keys import Window
+from fabsim.scenario.keys.transport import Window
 from fabsim.units import show_size
 
 if TYPE_CHECKING:

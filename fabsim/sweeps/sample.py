@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from fabsim.scenario.sweep_keys import Range, Sample
+from fabsim.scenario.keys.sweep import Range, Sample
 from fabsim.typing import Float
 from fabsim.units import quantity
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fabsim.scenario.fabric_keys import FabricSection
-from fabsim.scenario.fields import ALMOST, Count, Latency, Rate, like
+from fabsim.scenario.keys.fabric import FabricSection
+from fabsim.scenario.keys.fields import ALMOST, Count, Latency, Rate, like
 
 MRC = "arXiv:2605.04333"
 

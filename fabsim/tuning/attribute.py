@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.certificate import figures
-from fabsim.scenario.member import Member
-from fabsim.scenario.members import member
-from fabsim.scenario.tune_keys import OBJECTIVES
+from fabsim.scenario.keys.tune import OBJECTIVES
 from fabsim.topology import Fabric, link_names
+from fabsim.tuning.certificate import figures
+from fabsim.tuning.member import Member
+from fabsim.tuning.members import member
 from fabsim.typing import Float
 
 if TYPE_CHECKING:

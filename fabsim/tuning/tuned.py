@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.routing import Routes
-from fabsim.scenario.keys import keys_of
-from fabsim.scenario.member import Member
+from fabsim.scenario.keys.traffic import ListedFlows
 from fabsim.scenario.override import override
-from fabsim.scenario.traffic_keys import ListedFlows
+from fabsim.scenario.reference import keys_of
 from fabsim.store import publish
 from fabsim.topology import Fabric, find_links, link_names
+from fabsim.tuning.member import Member
 from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fabsim.scenario.fields import ALMOST, Count, Fraction, Latency, Length, Many, Rate, Ratio, Section, Text, like
+from fabsim.scenario.keys.fields import ALMOST, Count, Fraction, Latency, Length, Many, Rate, Ratio, Section, Text, like
 
 
 class Degraded(Section):

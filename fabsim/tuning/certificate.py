@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.routing import Routes, all_paths, proportional, utilisation
-from fabsim.scenario.member import Member
+from fabsim.tuning.member import Member
 from fabsim.typing import Float
 
 if TYPE_CHECKING:

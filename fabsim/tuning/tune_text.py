@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim.scenario.certificate import Tuning
-from fabsim.scenario.tuned import write_tuned
 from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.topology import link_names
+from fabsim.tuning.certificate import Tuning
+from fabsim.tuning.tuned import write_tuned
 from fabsim.typing import Float
 from fabsim.units import show_rate, show_size, show_time
 

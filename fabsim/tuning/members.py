@@ -11,9 +11,9 @@ from tqdm import tqdm
 from fabsim.errors import InputError
 from fabsim.routing import all_paths
 from fabsim.scenario.compile import assemble
-from fabsim.scenario.member import Member
-from fabsim.scenario.tune_keys import Failures, Over
+from fabsim.scenario.keys.tune import Failures, Over
 from fabsim.topology import Fabric, find_links, link_names
+from fabsim.tuning.member import Member
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fabric_keys import FabricSection
-from fabsim.scenario.fields import ALMOST, Count, Latency, Many, Rate, Text, like
-from fabsim.scenario.plane_keys import UpperLinks
+from fabsim.scenario.keys.fabric import FabricSection
+from fabsim.scenario.keys.fields import ALMOST, Count, Latency, Many, Rate, Text, like
+from fabsim.scenario.keys.plane import UpperLinks
 
 DRAGONFLY = "Kim, Dally, Scott, Abts, ISCA 2008"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fabsim.scenario.fields import ALMOST, Count, Many, Section, Seed, like
+from fabsim.scenario.keys.fields import ALMOST, Count, Many, Section, Seed, like
 from fabsim.study.catalogue import TraceName, metric, unknown_metric
 from fabsim.units import UnitError, quantity, shown
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabsim.errors import InputError
 from fabsim.scenario.compile import Network
-from fabsim.scenario.tune_keys import Tuned
+from fabsim.scenario.keys.tune import Tuned
 from fabsim.typing import Int
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import annotated_types as at
 from pydantic.fields import FieldInfo
 
 from fabsim.errors import InputError
-from fabsim.scenario.fields import Section, Smooth, Written
+from fabsim.scenario.keys.fields import Section, Smooth, Written
 from fabsim.scenario.schema import Sections
 
 Path = tuple[str, ...]

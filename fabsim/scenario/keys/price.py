@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from fabsim.errors import InputError
-from fabsim.scenario.fields import Count, Many, Rate, Section, Text, like
+from fabsim.scenario.keys.fields import Count, Many, Rate, Section, Text, like
 from fabsim.scenario.sentences import in_order, sentences
 from fabsim.scenario.source import Source, read_file, read_text
 from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice

@@ -14,12 +14,12 @@ import numpy as np
 from fabsim.scenario.compile import Network
 from fabsim.scenario.fabrics import switching
 from fabsim.scenario.files import existing
-from fabsim.scenario.keys import Key, keys_of
-from fabsim.scenario.member import OTHERS, Member, Refuse, own
-from fabsim.scenario.price_keys import load_prices
-from fabsim.scenario.traffic_keys import ListedFlows
-from fabsim.scenario.tune_keys import Tuned
+from fabsim.scenario.keys.price import load_prices
+from fabsim.scenario.keys.traffic import ListedFlows
+from fabsim.scenario.keys.tune import Tuned
+from fabsim.scenario.reference import Key, keys_of
 from fabsim.topology.linear import cost_per_rate
+from fabsim.tuning.member import OTHERS, Member, Refuse, own
 from fabsim.typing import Float, Int
 from fabsim.units import AMOUNT, RATE, TIME, UnitError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import Stopped
-from fabsim.scenario.tune import prepare
+from fabsim.tuning.tune import prepare
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario

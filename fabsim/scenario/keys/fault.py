@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabsim.scenario.fields import ALMOST, Count, Fraction, Section, Span, Text, Time, like
+from fabsim.scenario.keys.fields import ALMOST, Count, Fraction, Section, Span, Text, Time, like
 
 
 class Flap(Section):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fabsim.scenario.fields import ALMOST, AutoRate, Length, Rate, Section, Span, like
-from fabsim.scenario.window_keys import Gain, Share
+from fabsim.scenario.keys.fields import ALMOST, AutoRate, Length, Rate, Section, Span, like
+from fabsim.scenario.keys.window import Gain, Share
 
 DCQCN = "Zhu et al., SIGCOMM 2015; Zhu, Ghobadi, Misra, Padhye, CoNEXT 2016"
 TIMELY = "Mittal et al., TIMELY, SIGCOMM 2015; Zhu, Ghobadi, Misra, Padhye, CoNEXT 2016"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from fabsim.scenario.fields import ALMOST, Count, Fraction, Many, Section, Seed, Text, Written, like
+from fabsim.scenario.keys.fields import ALMOST, Count, Fraction, Many, Section, Seed, Text, Written, like
 from fabsim.units import UnitError, shown
 
 OBJECTIVES = (

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Many, Section, like
-from fabsim.scenario.rate_keys import Dcqcn, PatchedTimely, Timely
-from fabsim.scenario.window_keys import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
+from fabsim.scenario.keys.fields import ALMOST, AutoSpan, Data, Many, Section, like
+from fabsim.scenario.keys.rate import Dcqcn, PatchedTimely, Timely
+from fabsim.scenario.keys.window import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
 from fabsim.units import Amount
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
-from fabsim.scenario.window_keys import Share
+from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.keys.window import Share
 from fabsim.units import Amount
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.keys import find
-from fabsim.scenario.levels import as_in, capacity, gain, queue, start_times
-from fabsim.scenario.member import OTHERS, Member, Refuse, own
-from fabsim.scenario.tune_keys import Tuned
+from fabsim.scenario.keys.tune import Tuned
+from fabsim.scenario.reference import find
+from fabsim.tuning.levels import as_in, capacity, gain, queue, start_times
+from fabsim.tuning.member import OTHERS, Member, Refuse, own
 from fabsim.typing import Int
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import (
+from fabsim.scenario.keys.fields import (
     ALMOST,
     Count,
     FlowNames,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, AutoSpan, Data, Section, Size, Time, like
+from fabsim.scenario.keys.fields import ALMOST, AutoSpan, Data, Section, Size, Time, like
 from fabsim.units import Amount
 
 Gain = Annotated[float, Field(ge=0.0)]

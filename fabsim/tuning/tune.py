@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.certificate import Task, Tuning, ended, figures, report, row, seconds_of
-from fabsim.scenario.members import members
-from fabsim.scenario.tunables import parameters
-from fabsim.scenario.tune_keys import Over, Tune
+from fabsim.scenario.keys.tune import Over, Tune
+from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
+from fabsim.tuning.members import members
+from fabsim.tuning.tunables import parameters
 from fabsim.typing import Float
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def stamp(scenario: Scenario) -> str:
 
 def instead(scenario: Scenario, task: Task, names: Sequence[str]) -> list[str]:
     """A sentence for each parameter that changes nothing: its place, and what does change something."""
-    from fabsim.scenario.attribute import felt
+    from fabsim.tuning.attribute import felt
 
     rest = felt(task.base, task.objective)
     use = f"tune {', '.join(rest)} instead" if rest else "nothing else does, either"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.fields import ALMOST, Section, like
+from fabsim.scenario.keys.fields import ALMOST, Section, like
 
 Some = Annotated[float, Field(gt=0.0)]
 

@@ -1,0 +1,1 @@
+"""What may stand in a scenario, a section a file: keys, types, units, defaults, sources and examples."""

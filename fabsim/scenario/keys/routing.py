@@ -1,0 +1,94 @@
+"""What may stand under `routing`: which paths a flow takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fabsim.scenario.keys.fields import ALMOST, Count, Fraction, Section, Seed, Text, like
+
+
+class Ecmp(Section):
+    """One path a flow, by a seeded hash at every switch; `polarised`: all switches use the same hash."""
+
+    kind: Literal["ecmp"]
+    polarised: bool = like(
+        "false",
+        False,
+        means="all switches use the same hash, so that choices of one tier repeat in the next",
+        source="ours: switches are salted",
+    )
+    seed: Seed | None = like("1", None, means="seed of the hash", absent="the scenario's seed")
+
+
+class AllPaths(Section):
+    """An even split over all shortest paths: the ideal spray."""
+
+    kind: Literal["all"]
+
+
+class Drawn(Section):
+    """Spray over a finite set of entropy values, each hashed to a path."""
+
+    kind: Literal["drawn"]
+    entropies: Count = like(
+        "128",
+        128,
+        means="entropy values that a flow draws; each is hashed to a path",
+        source="UEC specification 1.0 names 64 to 256; ours is in the middle",
+    )
+    seed: Seed | None = like("1", None, means="seed of the draw", absent="the scenario's seed")
+
+
+class SwitchSpray(Section):
+    """Every switch spreads packets over its next hops by itself, in turn or by the shortest queue. Its packets come
+    to the next switch at random (see `queue.granular`)."""
+
+    kind: Literal["switch_spray"]
+    adaptive: bool = like(
+        "false",
+        True,
+        means="by the shortest queue: paths are filled as fast as they empty; false: in turn, evenly",
+        source="ours: what switches with adaptive routing do; held against uet-htsim's",
+    )
+
+
+class Explicit(Section):
+    """Given paths: a CSV with the columns flow_id,src,dst,links (flows count from 1; links as "leaf0->spine3|...")."""
+
+    kind: Literal["explicit"]
+    file: Text = like(
+        "paths.csv",
+        means='CSV with the columns flow_id,src,dst,links; flows count from 1, links as "leaf0->spine3|..."',
+    )
+
+
+class GivenSplit(Section):
+    """Shares of each flow on each path: `proportional` to the capacity of the paths, or a CSV file with the columns
+    flow_id,link,pkts (how much of the flow goes over that link; every switch splits in that proportion)."""
+
+    kind: Literal["split"]
+    weights: Text = like(
+        "proportional",
+        means="proportional (to the capacity of the paths), or a CSV: flow_id,link,pkts",
+    )
+
+
+class Valiant(Section):
+    """Paths of a dragonfly: minimal ones, and those through another group (Valiant)."""
+
+    origin = "Valiant, SIAM J. Comput. 11, 1982; Kim, Dally, Scott, Abts, ISCA 2008"
+    kind: Literal["valiant"]
+    groups: Count | None = like(
+        "4", None, means="intermediate groups of each flow, drawn by the seed", absent="each other group"
+    )
+    minimal: Fraction = like(
+        "0.5", 0.5, means="share of the bytes on minimal paths", source="ours: half and half", smooth=ALMOST
+    )
+    seed: Seed | None = like("1", None, means="seed of the draw", absent="the scenario's seed")
+
+
+Routing = Annotated[
+    Ecmp | AllPaths | Drawn | SwitchSpray | Valiant | Explicit | GivenSplit, Field(discriminator="kind")
+]
