@@ -17,7 +17,7 @@ from fabsim.scenario.parts import parts_of
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.zero_load import zero_load
 from fabsim.topology.bill import Bill
-from fabsim.typing import Float
+from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -121,11 +121,11 @@ def network_key(scenario: Scenario) -> Hashable:
 
 
 def run_all(
-    members: Sequence[Member], names: Sequence[str], *, traces: Sequence[str] = (), bar: tqdm[Any] | None = None,
-    **how: Any,
+    members: Sequence[Member], names: Sequence[str], *, traces: Sequence[str] = (), watched: Int | None = None,
+    bar: tqdm[Any] | None = None, **how: Any,
 ) -> Outcomes:  # fmt: skip
-    """Figures and traces of each member, `until` and `every` as the first one has them; `how` as in
-    fabsim.study.outcomes.How."""
+    """Figures and traces of each member, `until` and `every` as the first one has them; `watched` as in
+    fabsim.study.outcomes.outcomes, `how` as in its How."""
     from fabsim.study.outcomes import How, outcomes
 
     first, problem = members[0].scenario, members[0].shared.problem
@@ -137,10 +137,11 @@ def run_all(
         names,
         How(
             until=None if first.until == "done" else float(first.until),
-            every=max(1, round(first.every / float(problem.dt))),
+            every=first.steps_of_frame(float(problem.dt)),
             **how,
         ),
         traces=traces,
+        watched=watched,
         bar=bar,
     )
 

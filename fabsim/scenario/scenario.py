@@ -70,6 +70,10 @@ class Scenario(Sections):
         single = _single(self._source)
         return {case: validated(override(single, *_case(self._source, case))) for case in self.cases}
 
+    def steps_of_frame(self, dt: float) -> int:
+        """`every` in whole steps of dt seconds."""
+        return max(1, round(self.every / dt))
+
     def file(self, name: str) -> Path:
         """A file that the scenario names; relative to the scenario's own folder."""
         return self._source.folder / name
