@@ -77,6 +77,7 @@ class Compiler:
         self._keep = keep
         self._size: dict[Hashable, float] = {}
         self._known: OrderedDict[Hashable, Shared] = OrderedDict()
+        self._latest: tuple[Hashable, Shared] | None = None
 
     def compile(self, scenario: Scenario) -> Member:
         """Raises InputError for what contradicts itself."""
@@ -87,6 +88,11 @@ class Compiler:
 
     def _shared(self, scenario: Scenario) -> Shared:
         key = network_key(scenario)
+        if self._latest is None or key != self._latest[0]:  # of the very same sections, which are not hashed then
+            self._latest = key, self._found(key, scenario)
+        return self._latest[1]
+
+    def _found(self, key: Hashable, scenario: Scenario) -> Shared:
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]

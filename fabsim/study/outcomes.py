@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.engine import flags
-from fabsim.engine.batch import Widths, batch, shape_of
+from fabsim.engine.batch import Widths, batch, shape_of_model, shape_of_problem
 from fabsim.engine.problem import Problem
 from fabsim.models.model import Model
 from fabsim.study.advance import Outcome, run_batch
@@ -101,8 +101,9 @@ def outcomes(
 def by_shape(problems: Sequence[Problem], models: Sequence[Model[Any]]) -> list[list[int]]:
     """The members that may share a program."""
     groups: dict[tuple[Any, ...], list[int]] = {}
+    known = {id(problem): shape_of_problem(problem) for problem in {id(p): p for p in problems}.values()}
     for number, (problem, model) in enumerate(zip(problems, models, strict=True)):
-        groups.setdefault(shape_of(problem, model), []).append(number)
+        groups.setdefault((known[id(problem)], shape_of_model(model)), []).append(number)
     return list(groups.values())
 
 
