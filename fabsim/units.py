@@ -142,7 +142,7 @@ def quantity(value: object) -> tuple[float, str]:
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), ""
-    for dimension, unit in ((RATE, "B/s"), (AMOUNT, "B"), (LATENCY, "s")):
+    for dimension, unit in ((AMOUNT, "B"), (LATENCY, "s"), (RATE, "B/s")):  # no unit is of two of them
         try:
             number, written = dimension.read(value)
         except UnitError:

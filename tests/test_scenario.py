@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 import fabsim
 from fabsim.errors import InputError
+from fabsim.scenario.written import yaml_text
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 GOOD = """\
@@ -239,6 +242,53 @@ def test_the_resolved_text_loads_to_the_same_scenario(file: Path) -> None:
     scenario = fabsim.load(file)
     again = fabsim.load(YAML(typ="safe", pure=True).load(scenario.resolved()))
     assert again.model_dump() == scenario.model_dump()
+
+
+LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+WORDS = st.sampled_from(
+    ["1 us", "no", "Null", "1e5", "0x10", "2001-01-01", "- a", "a: b", "a #b", "leaf*->spine0", " ", "~"]
+)
+DATA = st.recursive(LEAF | WORDS, lambda x: st.lists(x) | st.dictionaries(st.text() | WORDS, x), max_leaves=12)
+
+
+@given(st.dictionaries(st.text(min_size=1) | WORDS, DATA))
+def test_any_data_is_written_as_yaml_that_reads_back(data: dict[str, Any]) -> None:
+    text = yaml_text(data)
+    assert (YAML(typ="safe", pure=True).load(text) or {}) == data
+
+
+@pytest.mark.parametrize("changes", [
+    {"transport.window": "2 BDP"}, {"queue.buffer": "100 kB", "queue.ecn_low": "10 kB"}, {"seed": 4, "dt": "500 ns"},
+    {"queue": {"kind": "pfc"}}, {"queue.kind": "tail_drop", "recovery.kind": "go_back_n"}, {"fabric.spines": 4},
+    {"transport.kind": "dctcp"}, {"traffic.0.size": "1 MB"}, {"balancer.kind": "reps", "routing.kind": "all"},
+    {"faults": [{"link": "leaf0<->spine1", "at": "20 us", "speed": 0}]},
+    {"fabric.degraded": [{"link": "spine0", "speed": 0.5}]},
+])  # fmt: skip
+def test_a_change_is_what_a_whole_scenario_would_be(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Only the sections that change are read again; the rest stays the very same."""
+    scenario = fabsim.load(write(tmp_path, GOOD))
+    changed = scenario.change(changes)
+    whole = fabsim.load(tmp_path / "s.yaml", changes)
+    assert changed == whole
+    assert changed.source == whole.source
+    assert changed.model_fields_set == whole.model_fields_set
+    assert changed.variants["small"].resolved() == whole.variants["small"].resolved() == changed.resolved()
+    if not any(key.startswith(("fabric", "transport.kind")) for key in changes):  # the former law had a window
+        assert changed.fabric is scenario.fabric
+
+
+@pytest.mark.parametrize("changes", [
+    {"transport.window": "2"}, {"queue.ecn_low": "2 MB", "queue.ecn_high": "1 MB"}, {"transport.kind": "no"},
+    {"nothing": 1}, {"transport": 3}, {"traffic.4.size": "1 MB"}, {"traffic": []}, {"packet.header": "9 kB"},
+    {"fabric.hosts_per_leaf": 0, "queue.buffer": "-1 B"},
+])  # fmt: skip
+def test_a_change_is_refused_as_a_whole_scenario_would_be(tmp_path: Path, changes: dict[str, Any]) -> None:
+    scenario = fabsim.load(write(tmp_path, GOOD))
+    with pytest.raises(InputError) as whole:
+        fabsim.load(tmp_path / "s.yaml", changes)
+    with pytest.raises(InputError) as found:
+        scenario.change(changes)
+    assert found.value.sentences == whole.value.sentences
 
 
 @pytest.mark.parametrize("file", ALL_CONFIGS, ids=lambda file: file.stem)

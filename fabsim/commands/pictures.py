@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OF_RUNS = ("overview", "completions", "time", "map")
-OF_SWEEPS = ("curves", "heat", "pareto", "share")
+OF_SWEEPS = ("curves", "heat", "pareto", "share", "time")
 
 
 @click.command()
 @click.argument("result", metavar="R.h5|DIR")
 @click.option(
     "--kind",
-    type=click.Choice(OF_RUNS + OF_SWEEPS),
+    type=click.Choice(tuple(dict.fromkeys(OF_RUNS + OF_SWEEPS))),
     help="Of a run: overview (if not given), completions (CDF), time (queues and utilisation), map (all links). Of a "
-    "sweep: curves, heat, pareto, share (of points within a value); if not given, what suits its axes.",
+    "sweep: curves, heat, pareto, share (of points within a value), time (series of links); if not given, what suits "
+    "its axes.",
 )
 @click.option("--case", help="Of a run: the case to draw (for time and map); the first, if not given.")
-@click.option("--link", "links", multiple=True, metavar="NAME", help="Of a run: links to draw over time.")
+@click.option("--link", "links", multiple=True, metavar="NAME", help="Links to draw over time.")
 @click.option("--metric", metavar="NAME", help="Of a sweep: the figure to draw.")
 @click.option("--x", metavar="AXIS", help="Of a sweep: the horizontal axis; for pareto a figure (cost, if kept).")
 @click.option("--by", metavar="AXIS", help="Of a sweep: a line for each value; for heat the vertical axis.")
@@ -43,6 +44,7 @@ def plot(result: str, out: str | None, chosen: Sequence[str], **given: Any) -> N
       fabsim plot buffers
       fabsim plot buffers --metric completion_p99 --x queue.buffer --by transport.window
       fabsim plot buffers --kind heat --at seed=1
+      fabsim plot buffers --kind time --metric series_queue --link 'leaf0->spine3'
     """
     from fabsim import datasets, plots
 
@@ -50,7 +52,7 @@ def plot(result: str, out: str | None, chosen: Sequence[str], **given: Any) -> N
     _refuse_others(result, sweep, given, chosen)
     if sweep:
         data = chosen_part(datasets.open(result), chosen)
-        figure = plots.plot(data, given["kind"], **{name: given[name] for name in ("metric", "x", "by")})
+        figure = plots.plot(data, given["kind"], **{name: given[name] for name in ("metric", "x", "by", "links")})
         name = " ".join(filter(None, [data.attrs["name"], given["kind"], given["metric"]]))
     else:
         name, figure = _of_run(result, given["kind"] or "overview", given["case"], given["links"])
@@ -87,7 +89,7 @@ def _refuse_others(result: str, sweep: bool, given: dict[str, Any], chosen: Sequ
     what, kinds = ("a sweep", OF_SWEEPS) if sweep else ("a run", OF_RUNS)
     if given["kind"] is not None and given["kind"] not in kinds:
         raise InputError(f"--kind {given['kind']}: {result} is {what}, which has {', '.join(kinds)}")
-    wrong = ("case", "links") if sweep else ("metric", "x", "by")
+    wrong = ("case",) if sweep else ("metric", "x", "by")
     option = next((name for name in wrong if given[name]), "at" if chosen and not sweep else None)
     if option is not None:
         raise InputError(f"--{option.removesuffix('s')}: {result} is {what}, for which there is no such option")

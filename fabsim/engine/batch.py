@@ -114,11 +114,20 @@ def pad(x: Array, width: list[tuple[int, int]], value: float) -> Any:
 def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
     """What must agree for two scenarios to share a batch, once widened: classes, shapes of what is not padded, and the
     step, so that all members come to a given time together."""
-    leaves, tree = jax.tree.flatten(
-        (problem.size, problem.route, problem.links, problem.triggers, problem.faults, model)
-    )
+    return shape_of_problem(problem), shape_of_model(model)
+
+
+def shape_of_problem(problem: Problem) -> tuple[Any, ...]:
+    """The problem's part of it."""
+    leaves, tree = jax.tree.flatten((problem.size, problem.route, problem.faults))
     static = problem.links, problem.triggers, problem.planes, float(problem.dt)
-    return tree, *(np.shape(x) for x in leaves), *static
+    return tree, *map(np.shape, leaves), *static
+
+
+def shape_of_model(model: Model[Any]) -> tuple[Any, ...]:
+    """The model's part of it."""
+    leaves, tree = jax.tree.flatten(model)
+    return tree, *map(np.shape, leaves)
 
 
 def stack(items: Sequence[tuple[Any, Any]], differs: Collection[int] = ()) -> tuple[Any, Any]:
@@ -137,9 +146,7 @@ def stack_first(items: Sequence[Any]) -> Any:
 
 def stack_leaf(column: Sequence[Any], differs: bool = False) -> tuple[Any, bool]:
     """One leaf of all members: itself where all have the same and nothing else is asked for, else stacked."""
-    if not differs and all(x is column[0] for x in column):
+    if not differs and len(set(map(id, column))) == 1:
         return column[0], False
-    values = [np.asarray(x) for x in column]
-    if not differs and all(np.array_equal(values[0], x) for x in values[1:]):
-        return column[0], False
-    return np.stack(values, -1), True
+    whole = np.stack([np.asarray(x) for x in column], -1)
+    return (whole, True) if differs or (whole != whole[..., :1]).any() else (column[0], False)

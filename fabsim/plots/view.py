@@ -9,13 +9,14 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.spread import table
+from fabsim.study.catalogue import series_of
 from fabsim.swept import SAMPLE, SEED, ZIP, Axis, axis, dims, figure, figures, headlines, keys, tail
 from fabsim.typing import Float
 
 if TYPE_CHECKING:
     import xarray
 
-Kind = Literal["curves", "heat", "pareto", "share"]
+Kind = Literal["curves", "heat", "pareto", "share", "time"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 LINES = 7
@@ -30,7 +31,8 @@ VARIES = 1.01
 
 @dataclass(frozen=True)
 class View:
-    """A kind of picture, the figure that it shows, and its axes: keys, or (for the x of a Pareto front) a figure."""
+    """A kind of picture, the figure that it shows (over time: a series), and its axes: keys, or (for the x of a Pareto
+    front) a figure."""
 
     kind: Kind
     figure: str
@@ -53,6 +55,8 @@ def view(
             raise InputError(f"--by {by}: a Pareto front has no lines; leave it out, or draw --kind curves")
         against = metric or tail(data)
         return View(kind, against, x or _price(data, against), None)
+    if kind == "time":
+        return _over_time(data, metric, x, by)
     of = metric or headlines(data)[0]
     if kind == "share":
         if x is not None:
@@ -68,6 +72,19 @@ def view(
     if kind == "heat" and by is None:
         raise InputError(f"--kind heat: there is no second axis beside {across.name}; draw --kind curves")
     return View(kind, of, across.name, by)
+
+
+def _over_time(data: xarray.Dataset, metric: str | None, x: str | None, by: str | None) -> View:
+    kept = series_of(str(name) for name in data.data_vars)
+    if x is not None:
+        raise InputError(f"--x {x}: a series lies over time; leave it out, or give --by")
+    if not kept:
+        raise InputError(
+            "--kind time: this sweep has kept no series; add traces: [series_queue] and watch: [...] to it"
+        )
+    if metric is not None and metric not in kept:
+        raise InputError(f"{metric}: is no series of this sweep; there are {', '.join(kept)}")
+    return View("time", metric or kept[0], None, by or _lines(data, headlines(data)[0], None))
 
 
 def _kind(data: xarray.Dataset, x: str | None, by: str | None) -> Kind:

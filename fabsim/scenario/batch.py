@@ -17,7 +17,7 @@ from fabsim.scenario.parts import parts_of
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.zero_load import zero_load
 from fabsim.topology.bill import Bill
-from fabsim.typing import Float
+from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -77,6 +77,7 @@ class Compiler:
         self._keep = keep
         self._size: dict[Hashable, float] = {}
         self._known: OrderedDict[Hashable, Shared] = OrderedDict()
+        self._latest: tuple[Hashable, Shared] | None = None
 
     def compile(self, scenario: Scenario) -> Member:
         """Raises InputError for what contradicts itself."""
@@ -87,6 +88,11 @@ class Compiler:
 
     def _shared(self, scenario: Scenario) -> Shared:
         key = network_key(scenario)
+        if self._latest is None or key != self._latest[0]:  # of the very same sections, which are not hashed then
+            self._latest = key, self._found(key, scenario)
+        return self._latest[1]
+
+    def _found(self, key: Hashable, scenario: Scenario) -> Shared:
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
@@ -121,11 +127,11 @@ def network_key(scenario: Scenario) -> Hashable:
 
 
 def run_all(
-    members: Sequence[Member], names: Sequence[str], *, traces: Sequence[str] = (), bar: tqdm[Any] | None = None,
-    **how: Any,
+    members: Sequence[Member], names: Sequence[str], *, traces: Sequence[str] = (), watched: Int | None = None,
+    bar: tqdm[Any] | None = None, **how: Any,
 ) -> Outcomes:  # fmt: skip
-    """Figures and traces of each member, `until` and `every` as the first one has them; `how` as in
-    fabsim.study.outcomes.How."""
+    """Figures and traces of each member, `until` and `every` as the first one has them; `watched` as in
+    fabsim.study.outcomes.outcomes, `how` as in its How."""
     from fabsim.study.outcomes import How, outcomes
 
     first, problem = members[0].scenario, members[0].shared.problem
@@ -137,10 +143,11 @@ def run_all(
         names,
         How(
             until=None if first.until == "done" else float(first.until),
-            every=max(1, round(first.every / float(problem.dt))),
+            every=first.steps_of_frame(float(problem.dt)),
             **how,
         ),
         traces=traces,
+        watched=watched,
         bar=bar,
     )
 

@@ -134,7 +134,7 @@ def _cost(scenario: Scenario, net: Network) -> list[Line]:
         steps, known = int(np.ceil(least / dt)), "at least "
     else:
         steps, known = int(np.ceil(float(scenario.until) / dt)), ""
-    every = max(1, round(scenario.every / dt))
+    every = scenario.steps_of_frame(dt)
     frames = -(-steps // every)
     state = _bytes(jax.eval_shape(begin, problem, model)) + _bytes((problem, model))
     width = 8 if scenario.precision == "float64" else 4

@@ -197,7 +197,7 @@ def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> An
     chosen, fabric = scenario.queue, net.fabric
     silent = (fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop)
     low, high = (np.where(silent, NEVER, x) for x in (net.queues.ecn_low, net.queues.ecn_high))
-    buffer = np.nan_to_num(net.queues.buffer, nan=NEVER)
+    buffer = np.where(np.isnan(net.queues.buffer), NEVER, net.queues.buffer)
     sizes = real(buffer), real(low), real(high)
     marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
     if isinstance(chosen, Pfc):

@@ -87,7 +87,7 @@ def advance(
     """Run a problem with a model that need not be the scenario's own (a tuned one); `name` it, if it is not."""
     from fabsim.engine.run import run as advance_engine
 
-    every = max(1, round(scenario.every / float(problem.dt)))
+    every = scenario.steps_of_frame(float(problem.dt))
     until = None if scenario.until == "done" else float(scenario.until)
     done = advance_engine(problem, model, until=until, every=every, progress=progress, mesh=mesh)
     return collect(

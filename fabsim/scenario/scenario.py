@@ -6,22 +6,22 @@ Everything that is wrong is told at once, one line each, as an InputError.
 from __future__ import annotations
 
 import copy
-import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, PrivateAttr, ValidationError
-from ruamel.yaml import YAML
+from pydantic import BaseModel, PrivateAttr, ValidationError, create_model
 
 from fabsim.errors import InputError
 from fabsim.scenario.contradictions import contradictions
+from fabsim.scenario.keys.fields import Section
 from fabsim.scenario.override import override
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.sentences import in_order, locate, sentences
 from fabsim.scenario.source import KeyPath, Source, from_dict, read_file
+from fabsim.scenario.written import yaml_text
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -56,7 +56,8 @@ class Scenario(Sections):
 
     def change(self, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:
         """The scenario with dotted keys overridden, e.g. {"transport.window": "1 BDP"}. Raises InputError."""
-        return validated(override(self._source, values, places))
+        source = override(self._source, values, places)
+        return _revalidated(self, source, {key.partition(".")[0] for key in values}) or validated(source)
 
     def single(self) -> Scenario:
         """This scenario without the sections that speak of several runs."""
@@ -70,17 +71,17 @@ class Scenario(Sections):
         single = _single(self._source)
         return {case: validated(override(single, *_case(self._source, case))) for case in self.cases}
 
+    def steps_of_frame(self, dt: float) -> int:
+        """`every` in whole steps of dt seconds."""
+        return max(1, round(self.every / dt))
+
     def file(self, name: str) -> Path:
         """A file that the scenario names; relative to the scenario's own folder."""
         return self._source.folder / name
 
     def resolved(self) -> str:
         """The whole scenario as YAML, defaults and overrides included; it loads again to an equal scenario."""
-        yaml = YAML()
-        yaml.width = 120
-        text = io.StringIO()
-        yaml.dump(_plain(self.model_dump(exclude_none=True)), text)
-        return text.getvalue()
+        return yaml_text(self.model_dump(exclude_none=True))
 
 
 def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None, **more: Any) -> Scenario:
@@ -114,10 +115,32 @@ def validated(source: Source) -> Scenario:
     if not lines:
         lines += [source.sentence(path, text) for path, text in contradictions(scenario)]
     if not lines:
-        lines += _case_faults(source) + _sweep_faults(source)
+        lines += _case_faults(scenario) + _sweep_faults(scenario)
     if lines:
         raise InputError(in_order(dict.fromkeys(lines)))
     return scenario
+
+
+def _revalidated(scenario: Scenario, source: Source, changed: Set[str]) -> Scenario | None:
+    """The scenario of a source that differs in some top-level keys only: these are validated, and all together must
+    not contradict itself. None where anything is wrong, which `validated` can tell."""
+    if source.errors or not changed <= Scenario.model_fields.keys() or any(getattr(scenario, k) for k in _ABOUT_MANY):
+        return None
+    try:
+        parts = {key: getattr(_alone(key).model_validate({key: source.data[key]}), key) for key in changed}
+    except ValidationError:
+        return None
+    found = scenario.model_copy(update=parts)
+    found.__dict__.pop("variants", None)  # those of the scenario that it was
+    found._source = source
+    return None if contradictions(found) else found
+
+
+@cache
+def _alone(key: str) -> type[Section]:
+    """A section of nothing but one key of the file."""
+    field = Scenario.model_fields[key]
+    return create_model(key, __base__=Section, **{key: (field.annotation, field)})
 
 
 def _single(source: Source) -> Source:
@@ -146,18 +169,18 @@ def _case(source: Source, case: str) -> tuple[dict[str, Any], dict[str, str]]:
     return {"name": case, **values}, {key: source.place(("cases", case, key)) + f": cases.{case}" for key in values}
 
 
-def _case_faults(source: Source) -> list[str]:
+def _case_faults(scenario: Scenario) -> list[str]:
     """What is wrong with the cases."""
-    single = _single(source)
-    lines: list[str] = []
-    for case in source.data.get("cases", {}):
-        lines += _faults(single, *_case(source, case))
-    return lines
+    cases, source = scenario.cases, scenario.source
+    single = scenario.single() if cases else scenario
+    return [line for case in cases for line in _faults(single, *_case(source, case))]
 
 
-def _sweep_faults(source: Source) -> list[str]:
+def _sweep_faults(scenario: Scenario) -> list[str]:
     """What is wrong with the values of a sweep, each tried alone."""
-    single = _single(source)
+    if scenario.sweep is None:
+        return []
+    source, single = scenario.source, scenario.single()
     section = source.data.get("sweep") or {}
     lines: list[str] = []
     for where in ("grid", "zip"):
@@ -175,16 +198,9 @@ def _sweep_faults(source: Source) -> list[str]:
     return lines
 
 
-def _faults(source: Source, values: Mapping[str, Any], places: Mapping[str, str]) -> list[str]:
+def _faults(scenario: Scenario, values: Mapping[str, Any], places: Mapping[str, str]) -> list[str]:
     try:
-        validated(override(source, values, places))
+        scenario.change(values, places)
     except InputError as error:
         return error.sentences
     return []
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists, for YAML."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

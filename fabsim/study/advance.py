@@ -20,6 +20,7 @@ from fabsim.engine.simulate import begin, chunk, empty_frame, finish
 from fabsim.engine.state import State
 from fabsim.engine.trailing import trailing
 from fabsim.models.model import Model
+from fabsim.study.series import Watched, laid, series, until_the_end
 from fabsim.typing import Array, Float, Int
 
 AXIS = "scenario"
@@ -64,12 +65,14 @@ class Outcome:
         completion, start: [members, F] s; inf for what did not happen.
         flags: [members] bits, see fabsim.engine.flags; a member with any is not to be trusted.
         tally: sums over the links and the time.
+        series: [members, T, W] each, by name; NaN after the frame of a member's last completion.
     """
 
     completion: Float
     start: Float
     flags: Int
     tally: Tally
+    series: dict[str, Float]
 
     @property
     def totals(self) -> dict[str, Float]:
@@ -168,6 +171,7 @@ def run_batch(
     horizon: float = 1.0,
     devices: int | Mesh | None = None,
     like: int | None = None,
+    watched: Watched | None = None,
     bar: tqdm[Any] | None = None,
 ) -> Outcome:
     """Run all members, a block of them at a time: until each is complete or has a flag, or for `until` seconds.
@@ -180,6 +184,7 @@ def run_batch(
             that are infinite.
         devices: see `over`.
         like: the program is that of a batch of so many members; of this one, if not given.
+        watched: series of links to keep; none, if not given.
         bar: counts members that are done.
     """
     spread = spread_out(batch, over(devices), like)
@@ -188,11 +193,16 @@ def run_batch(
     parts = []
     for members in blocks(batch.members, spread.block):
         problem, model = spread.place(whole, shared, members)
-        part = run_block(problem, model, spread, until=until, every=every, horizon=horizon)
+        some = None if watched is None else watched.of(members)
+        part = run_block(problem, model, spread, until=until, every=every, horizon=horizon, watched=some)
         parts.append(part.first(len(members)))
         if bar is not None:
             bar.update(len(members))
-    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    kept: dict[str, Float] = {}
+    for rows, part in zip(blocks(batch.members, spread.block), parts, strict=True):
+        kept |= {name: laid(kept.get(name), rows, x, batch.members) for name, x in part.series.items()}
+    parts = [dataclasses.replace(part, series={}) for part in parts]
+    return dataclasses.replace(jax.tree.map(lambda *x: np.concatenate(x), *parts), series=kept)
 
 
 def blocks(members: int, block: int) -> Iterator[Int]:
@@ -202,7 +212,14 @@ def blocks(members: int, block: int) -> Iterator[Int]:
 
 
 def run_block(
-    problem: Problem, model: Model[Any], spread: Spread, *, until: float | None, every: int, horizon: float
+    problem: Problem,
+    model: Model[Any],
+    spread: Spread,
+    *,
+    until: float | None,
+    every: int,
+    horizon: float,
+    watched: Watched | None = None,
 ) -> Outcome:
     """Side by side until the last one is done."""
     dt = float(np.max(np.asarray(problem.dt)))
@@ -211,15 +228,26 @@ def run_block(
     last = last if until is not None else -(-last // count) * count
     state = begin_all(problem, model, spread)
     tally = Tally(*(np.zeros(spread.block) for _ in range(5)))
+    names, links = (), None
+    if watched is not None:
+        watched = watched.of(np.minimum(np.arange(spread.block), len(watched.links) - 1))
+        names, links = watched.names, spread.put(np.maximum(watched.links, 0).T.astype(np.int32), True)
+    seen: list[dict[str, Float]] = []
     done = 0
     while done < last:
         now = min(count, last - done)
-        state, more, complete = advance_all(problem, model, state, spread, now, every)
+        state, more, complete, kept = advance_all(problem, model, state, links, spread, now, every, names)
+        seen.append(jax.device_get(kept))
         tally, done = tally.add(more), done + now
         if ((np.asarray(complete) & (until is None)) | (np.asarray(state.flags) != 0)).all():
             break
     completion, start, bits = (np.asarray(x) for x in finish_all(problem, model, state, spread))
-    return Outcome(completion.T, start.T, bits, tally)
+    kept: dict[str, Float] = {}
+    if watched is not None:
+        frames = completion.max(0, initial=0.0) / dt / every if until is None else None
+        whole = {name: np.concatenate([part[name] for part in seen]).transpose(2, 0, 1) for name in names}
+        kept = {name: until_the_end(x, watched.links < 0, frames) for name, x in whole.items()}
+    return Outcome(completion.T, start.T, bits, tally, kept)
 
 
 @partial(jax.jit, static_argnums=2)
@@ -229,20 +257,26 @@ def begin_all(problem: Problem, model: Model[Any], spread: Spread) -> State:
     return spread.program(begin, problem, model, like=jax.eval_shape(begin, *one))
 
 
-@partial(jax.jit, static_argnums=(3, 4, 5), donate_argnums=2)
+@partial(jax.jit, static_argnums=(4, 5, 6, 7), donate_argnums=2)
 def advance_all(
-    problem: Problem, model: Model[Any], state: State, spread: Spread, count: int, every: int
-) -> tuple[State, Tally, Array]:
-    """`count` frames of every member: its state, what it did, and whether it is complete."""
+    problem: Problem, model: Model[Any], state: State, links: Array | None, spread: Spread, count: int, every: int,
+    names: tuple[str, ...],
+) -> tuple[State, Tally, Array, dict[str, Array]]:  # fmt: skip
+    """`count` frames of every member: its state, what it did, whether it is complete, and by name series [frames, W,
+    members] of some links [W, members]."""
 
-    def one(problem: Problem, model: Model[Any], state: State) -> tuple[State, Tally, Array]:
+    def one(
+        problem: Problem, model: Model[Any], state: State, links: Array | None
+    ) -> tuple[State, Tally, Array, dict[str, Array]]:
         state, seen = chunk(problem, model, state, count=count, every=every, checkpoint=False)
         sums = (x.sum() * problem.unit for x in (seen.sent, seen.dropped, seen.marked, seen.again))
         complete = (state.flow.completion < LATER).all()
-        return state, Tally(*sums, peak=seen.peak.max() * problem.unit), complete
+        kept = series(problem, model, seen, links, names, every)
+        return state, Tally(*sums, peak=seen.peak.max() * problem.unit), complete, kept
 
     single = jax.tree.map(lambda x, own: x[..., 0] if own else x, state, own(state))
-    return spread.program(one, problem, model, state, like=(single, Tally(0, 0, 0, 0, 0), 0))
+    like = (single, Tally(0, 0, 0, 0, 0), 0, dict.fromkeys(names, np.zeros((1, 1))))
+    return spread.program(one, problem, model, state, links, like=like)
 
 
 @partial(jax.jit, static_argnums=3)

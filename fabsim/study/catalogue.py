@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
@@ -46,14 +47,26 @@ METRICS = (
 )  # fmt: skip
 """What is kept where a scenario does not say."""
 
-TraceName = Literal["completion", "start"]
-"""Arrays that can be kept of a run."""
+TraceName = Literal[
+    "completion", "start", "series_queue", "series_peak", "series_utilisation", "series_marked", "series_dropped"
+]
+"""Arrays that can be kept of a run, named as in the result of a single one."""
 
 TRACE_AXES = {
-    "completion": ("flow", Metric("s", "time the last byte is at the receiver; inf where it is not")),
-    "start": ("flow", Metric("s", "time the flow started")),
+    "completion": (("flow",), Metric("s", "time the last byte is at the receiver; inf where it is not")),
+    "start": (("flow",), Metric("s", "time the flow started")),
+    "series_queue": (("time", "watched"), Metric("B", "mean queue, by frame")),
+    "series_peak": (("time", "watched"), Metric("B", "largest queue, by frame")),
+    "series_utilisation": (("time", "watched"), Metric("1", "sent over capacity, by frame")),
+    "series_marked": (("time", "watched"), Metric("B", "bytes marked, by frame")),
+    "series_dropped": (("time", "watched"), Metric("B", "bytes dropped or trimmed, by frame")),
 }
-"""Axis, unit and meaning of each."""
+"""Axes, unit and meaning of each. `time`: frames, to that of the last completion; `watched`: links."""
+
+
+def series_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Those that are series of links."""
+    return tuple(name for name in names if name.startswith("series_"))
 
 
 def metric(name: str) -> Metric | None:

@@ -11,12 +11,14 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.engine import flags
-from fabsim.engine.batch import Widths, batch, shape_of
+from fabsim.engine.batch import Widths, batch, shape_of_model, shape_of_problem
 from fabsim.engine.problem import Problem
 from fabsim.models.model import Model
 from fabsim.study.advance import Outcome, run_batch
+from fabsim.study.catalogue import series_of
 from fabsim.study.metrics import Facts, reduce, stacked
-from fabsim.typing import Float
+from fabsim.study.series import Watched, laid
+from fabsim.typing import Float, Int
 
 UNFINISHED = "flows are unfinished at the horizon"
 
@@ -28,12 +30,14 @@ class Outcomes:
     Attributes:
         figures: [members] each, by name; NaN where the run failed.
         reasons: why it failed; "" where it did not.
-        traces: [members, F] or [members, L] each, by name.
+        traces: [members, F], or of series [members, T, W], each, by name.
+        frame: s, the length of a frame of the series.
     """
 
     figures: dict[str, Float]
     reasons: list[str]
     traces: dict[str, Float]
+    frame: float
 
 
 @dataclass(frozen=True)
@@ -67,14 +71,19 @@ def outcomes(
     how: How,
     *,
     traces: Sequence[str] = (),
+    watched: Int | None = None,
     bar: tqdm[Any] | None = None,
 ) -> Outcomes:
-    """Run all. A run that goes wrong (not a number, unfinished at the horizon) is told apart and touches no other."""
+    """Run all. A run that goes wrong (not a number, unfinished at the horizon) is told apart and touches no other.
+
+    watched: [members, W] links whose series are among the traces, -1 for one that a member has not.
+    """
     figures = {name: np.full(len(problems), np.nan) for name in names}
     reasons = [""] * len(problems)
-    kept: dict[str, list[Any]] = {name: [None] * len(problems) for name in traces}
+    kept: dict[str, Float] = {}
+    over_time = None if watched is None else Watched(series_of(traces), watched)
     for members in by_shape(problems, models):
-        for part, outcome in in_parts(problems, models, members, how, bar):
+        for part, outcome in in_parts(problems, models, members, how, over_time, bar):
             found, failed = reduce(
                 outcome.completion, outcome.start, outcome.flags, outcome.totals, stacked([told[i] for i in part]),
                 tuple(names), how.until is None,
@@ -82,23 +91,29 @@ def outcomes(
             for name, values in jax.device_get(found).items():
                 figures[name][part] = values
             for name in traces:
-                for member, row in zip(part, getattr(outcome, name), strict=True):
-                    kept[name][member] = row
+                values = outcome.series[name] if name in outcome.series else getattr(outcome, name)
+                kept[name] = laid(kept.get(name), part, values, len(problems))
             for row in np.flatnonzero(np.asarray(failed)):
                 reasons[part[row]] = reason(int(outcome.flags[row]), np.asarray(outcome.completion[row]))
-    return Outcomes(figures, reasons, {name: np.stack(rows) for name, rows in kept.items()})
+    return Outcomes(figures, reasons, kept, how.every * float(problems[0].dt))
 
 
 def by_shape(problems: Sequence[Problem], models: Sequence[Model[Any]]) -> list[list[int]]:
     """The members that may share a program."""
     groups: dict[tuple[Any, ...], list[int]] = {}
+    known = {id(problem): shape_of_problem(problem) for problem in {id(p): p for p in problems}.values()}
     for number, (problem, model) in enumerate(zip(problems, models, strict=True)):
-        groups.setdefault(shape_of(problem, model), []).append(number)
+        groups.setdefault((known[id(problem)], shape_of_model(model)), []).append(number)
     return list(groups.values())
 
 
 def in_parts(
-    problems: Sequence[Problem], models: Sequence[Model[Any]], members: list[int], how: How, bar: tqdm[Any] | None
+    problems: Sequence[Problem],
+    models: Sequence[Model[Any]],
+    members: list[int],
+    how: How,
+    watched: Watched | None,
+    bar: tqdm[Any] | None,
 ) -> Iterator[tuple[list[int], Outcome]]:
     """Batches of a fixed size; each half as large as the one before where the device is out of memory."""
     size = how.size or len(members)
@@ -108,8 +123,9 @@ def in_parts(
         try:
             one = batch([problems[i] for i in part], [models[i] for i in part], how.widths, how.differs)
             outcome = run_batch(
-                one, until=how.until, every=how.every, horizon=how.horizon, devices=how.devices, like=size, bar=bar
-            )
+                one, until=how.until, every=how.every, horizon=how.horizon, devices=how.devices, like=size,
+                watched=None if watched is None else watched.of(np.array(part)), bar=bar,
+            )  # fmt: skip
         except (MemoryError, RuntimeError) as error:
             if size == 1 or not out_of_memory(error):
                 raise

@@ -16,6 +16,7 @@ from fabsim.scenario.batch import Compiler
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.draft import SHARD, Draft, Program, members_of
 from fabsim.sweeps.structure import structures
+from fabsim.sweeps.watch import Watch
 from fabsim.typing import Int
 
 if TYPE_CHECKING:
@@ -35,11 +36,12 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """Programs, shards, and why some points (by number) cannot be built."""
+    """Programs, shards, why some points (by number) cannot be built, and the links whose series are kept."""
 
     programs: tuple[Program, ...]
     shards: tuple[Shard, ...]
     refused: dict[int, str]
+    watched: tuple[str, ...]
 
     def data(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -47,6 +49,7 @@ class Plan:
             "programs": [program.data() for program in self.programs],
             "shards": [[shard.program, shard.points.tolist()] for shard in self.shards],
             "refused": {str(number): text for number, text in self.refused.items()},
+            "watched": self.watched,
         }
 
     @classmethod
@@ -54,26 +57,32 @@ class Plan:
         """The reverse of `data`."""
         programs = tuple(Program.of(entry) for entry in data["programs"])
         shards = tuple(Shard(program, np.array(points, dtype=np.int64)) for program, points in data["shards"])
-        return cls(programs, shards, {int(number): text for number, text in data["refused"].items()})
+        refused = {int(number): text for number, text in data["refused"].items()}
+        return cls(programs, shards, refused, tuple(data["watched"]))
 
 
 def plan(scenario: Scenario, design: Design, compiler: Compiler, devices: int, *, progress: bool = True) -> Plan:
     """Build some scenarios of each structure; gather those of one shape into programs, and cut these into shards.
 
     A structure with many points has shards of its own, whose scenarios share one network: that is the faster program.
-    A point that cannot be built is kept with its reason and stops nobody. Raises InputError if none can be built.
+    A point that cannot be built is kept with its reason and stops nobody. Raises InputError if none can be built, or
+    where the links to watch are in no fabric.
     """
     single = scenario.single()
     drafts: dict[Any, Draft] = {}
     refused: dict[int, str] = {}
+    watch = Watch(scenario)
     groups = list(structures(design))
     for points in tqdm(groups, unit="network", desc="plan", disable=None if progress else True, leave=False):
         members, wrong = members_of(single, design, points, compiler)
         refused |= wrong
         if members:
             alike = len(points) >= ALIKE
-            shape = shape_of(members[0].shared.problem, members[0].model)
-            drafts.setdefault((alike, shape), Draft(alike)).add(points, members)
+            first = members[0]
+            how_long = first.scenario.until, first.scenario.every  # a batch goes on for one time, in frames of one
+            shape = shape_of(first.shared.problem, first.model)
+            drafts.setdefault((alike, shape, how_long), Draft(alike)).add(points, members)
+            watch.look(first)
     if not drafts:
         raise InputError(next(iter(refused.values())))
     wanted = None if scenario.sweep is None else scenario.sweep.batch
@@ -85,7 +94,7 @@ def plan(scenario: Scenario, design: Design, compiler: Compiler, devices: int, *
         for points in cut(group, programs[number].size)
     ]
     shards += [Shard(-1, points) for points in cut(np.array(sorted(refused), dtype=np.int64), SHARD)]
-    return Plan(programs, tuple(shards), refused)
+    return Plan(programs, tuple(shards), refused, watch.links())
 
 
 def cut(points: Int, size: int) -> Iterator[Int]:

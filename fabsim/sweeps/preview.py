@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from fabsim.engine.batch import Batch, batch
-from fabsim.scenario.batch import Compiler
+from fabsim.scenario.batch import Compiler, Member
 from fabsim.scenario.check import ideal_seconds
 from fabsim.scenario.memory import available
 from fabsim.study.advance import run_batch
+from fabsim.study.catalogue import series_of
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program
 from fabsim.sweeps.plan import Plan, plan
@@ -66,10 +67,13 @@ def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = 
 def _work(scenario: Scenario, points: Design, program: Program, compiler: Compiler) -> float:
     """Subflow-hops times steps of one scenario."""
     member = compiler.compile(scenario.single().change(points.values(program.example)))
-    least = float(ideal_seconds(member.scenario, member.shared.net).max())
+    return program.hops * _seconds(member) / float(member.shared.problem.dt)
+
+
+def _seconds(member: Member) -> float:
+    """s that a scenario is simulated, or may be until it is done."""
     until = member.scenario.until
-    seconds = least * LONGER if until == "done" else float(until)
-    return program.hops * seconds / float(member.shared.problem.dt)
+    return float(ideal_seconds(member.scenario, member.shared.net).max()) * LONGER if until == "done" else float(until)
 
 
 def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, devices: int | None) -> list[float]:
@@ -92,11 +96,18 @@ def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, d
 
 
 def trace_lines(scenario: Scenario, todo: Plan, points: Design, compiler: Compiler) -> list[str]:
-    """How large the traces are that were asked for."""
+    """How large the traces are that were asked for; where nobody says when a run ends, as long as it may take."""
     if scenario.sweep is None or not scenario.sweep.traces:
         return []
-    size = 0.0
+    names, size, guessed = scenario.sweep.traces, 0.0, False
+    over_time = len(series_of(names))
     for program in todo.programs:
         member = compiler.compile(scenario.single().change(points.values(program.example)))
-        size += program.points * 4.0 * member.shared.problem.flows * len(scenario.sweep.traces)
-    return [f"traces ({', '.join(scenario.sweep.traces)}): {show_size(size)} before compression"]
+        dt, width = float(member.shared.problem.dt), member.shared.problem.size.dtype.itemsize
+        frames = -(-int(_seconds(member) / dt) // member.scenario.steps_of_frame(dt))
+        guessed = guessed or (over_time > 0 and member.scenario.until == "done")
+        each = (len(names) - over_time) * member.shared.problem.flows + over_time * frames * len(todo.watched)
+        size += program.points * width * each
+    about = "about " if guessed else ""
+    links = f" of {len(todo.watched)} link{'s' * (len(todo.watched) > 1)}" if over_time else ""
+    return [f"traces ({', '.join(names)}){links}: {about}{show_size(size)} before compression"]

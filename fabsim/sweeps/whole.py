@@ -10,7 +10,8 @@ import numpy as np
 
 from fabsim.collect import versions
 from fabsim.store import Sheet, Variable
-from fabsim.study.catalogue import metric
+from fabsim.study.catalogue import TRACE_AXES, metric
+from fabsim.study.series import laid
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.work import POINT
 from fabsim.swept import NOT_RUN
@@ -27,18 +28,17 @@ def whole(scenario: Scenario, resolved: str, design: Design, sheets: Iterable[Sh
     variables = coordinates(design)
     figures = {name: np.full(design.count, np.nan) for name in metrics_of(scenario)}
     reason = np.full(design.count, NOT_RUN, dtype=object)
-    traces: dict[str, tuple[Variable, Any]] = {}
+    traces: dict[str, Any] = {}
     for sheet in sheets:
         points = sheet.variables[POINT].values
         reason[points] = sheet.variables["reason"].values
         for name, variable in sheet.variables.items():
             if name in figures:
                 figures[name][points] = variable.values
-            elif len(variable.dims) == 2:
-                full = np.full((design.count, variable.values.shape[1]), np.nan, variable.values.dtype)
-                kept = traces.setdefault(name, (variable, full))[1]
-                if kept.shape[1] == variable.values.shape[1]:
-                    kept[points] = variable.values
+            elif name in TRACE_AXES:
+                traces[name] = laid(traces.get(name), points, variable.values, design.count)
+            elif name in ("time", "watched") and len(variable.values) >= len(variables.get(name, variable).values):
+                variables[name] = variable
     for name, values in figures.items():
         about = metric(name)
         assert about is not None
@@ -46,9 +46,10 @@ def whole(scenario: Scenario, resolved: str, design: Design, sheets: Iterable[Sh
     failed = (reason != "").reshape(design.shape)
     variables["failed"] = Variable(tuple(names), failed.astype(np.int8), "", "1 where there are no figures, else 0")
     variables["reason"] = Variable(tuple(names), reason.reshape(design.shape), "", "why; empty where there are figures")
-    for name, (variable, full) in traces.items():
-        dims = (*names, variable.dims[1].rstrip("0123456789"))
-        variables[name] = Variable(dims, full.reshape(*design.shape, -1), variable.units, variable.long_name)
+    for name, values in traces.items():
+        axes, about = TRACE_AXES[name]
+        shape = (*design.shape, *values.shape[1:])
+        variables[name] = Variable((*names, *axes), values.reshape(shape), about.unit, about.meaning)
     text = Variable((), np.array(resolved, dtype=object), long_name="resolved scenario, YAML")
     attributes = {
         "kind": "sweep",

@@ -12,8 +12,10 @@ from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler, Member, run_all
 from fabsim.store import Sheet, Variable
 from fabsim.study.catalogue import TRACE_AXES, metric
+from fabsim.study.series import laid
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.plan import Plan, Shard
+from fabsim.sweeps.watch import numbers
 from fabsim.typing import Int
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def work(
             reasons[row] = str(error)
     figures = {name: np.full(len(reasons), np.nan) for name in metrics}
     kept: dict[str, Any] = {}
+    frame = 0.0
     if bar is not None:
         bar.update(len(reasons) - len(rows))
     if members:
@@ -60,6 +63,7 @@ def work(
             members,
             metrics,
             traces=traces,
+            watched=numbers(members, plan.watched),
             bar=bar,
             widths=program.widths,
             differs=program.differs,
@@ -70,14 +74,15 @@ def work(
             figures[name][rows] = values
         for row, text in zip(rows, found.reasons, strict=True):
             reasons[row] = text
-        for name, values in found.traces.items():
-            kept[name] = np.full((len(reasons), *values.shape[1:]), np.nan, values.dtype)
-            kept[name][rows] = values
-    return as_sheet(shard.points, figures, reasons, kept)
+        kept, frame = {name: laid(None, rows, x, len(reasons)) for name, x in found.traces.items()}, found.frame
+    return as_sheet(shard.points, figures, reasons, kept, plan.watched, frame)
 
 
-def as_sheet(points: Int, figures: dict[str, Any], reasons: Sequence[str], traces: dict[str, Any]) -> Sheet:
-    """The table of a shard."""
+def as_sheet(
+    points: Int, figures: dict[str, Any], reasons: Sequence[str], traces: dict[str, Any], watched: Sequence[str] = (),
+    frame: float = 0.0,
+) -> Sheet:  # fmt: skip
+    """The table of a shard. frame: s, of the series of the watched links."""
     variables = {POINT: Variable((POINT,), np.asarray(points, np.int64), "", "number of the point in the design")}
     for name, values in figures.items():
         about = metric(name)
@@ -87,6 +92,9 @@ def as_sheet(points: Int, figures: dict[str, Any], reasons: Sequence[str], trace
         (POINT,), np.array(reasons, dtype=object), "", "why a run failed; empty if it did not"
     )
     for name, values in traces.items():
-        axis, about = TRACE_AXES[name]
-        variables[name] = Variable((POINT, f"{axis}{values.shape[1]}"), values, about.unit, about.meaning)
+        axes, about = TRACE_AXES[name]
+        variables[name] = Variable((POINT, *axes), values, about.unit, about.meaning)
+        if "time" in axes:
+            variables["time"] = Variable(("time",), frame * np.arange(1, values.shape[1] + 1), "s", "end of each frame")
+            variables["watched"] = Variable(("watched",), np.array(watched, dtype=object), "", "links")
     return Sheet(variables)

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fabsim.scenario.keys.fields import ALMOST, Count, Many, Section, Seed, like
-from fabsim.study.catalogue import TraceName, metric, unknown_metric
+from fabsim.scenario.keys.fields import ALMOST, Count, Many, Section, Seed, Text, like
+from fabsim.study.catalogue import TraceName, metric, series_of, unknown_metric
 from fabsim.units import UnitError, quantity, shown
 
 
@@ -100,10 +100,17 @@ class Sweep(Section):
         absent="completion times, slowdowns and totals",
     )
     traces: Many[TraceName] = like(
-        "[completion]",
+        "[completion, series_queue]",
         (),
-        means="arrays that are kept of each run, by flow or by link",
+        means="arrays that are kept of each run: by flow, or (series_...) over time for the links of `watch`",
         source="ours: none, they are large",
+    )
+    watch: Many[Text] = like(
+        '["leaf0->spine*"]',
+        (),
+        means="links whose series are kept in frames of `every`, by name; a series is NaN where a fabric lacks the "
+        "link, and after the frame of the last completion",
+        source="ours: none",
     )
     batch: Count | None = like(
         "64", None, means="runs that are one program and one file", absent="as many as memory and device like"
@@ -123,4 +130,14 @@ class Sweep(Section):
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{number} of {key}" for key, number in lengths.items())
             raise UnitError(f"zipped values must be equally many, given {told}")
+        return self
+
+    @model_validator(mode="after")
+    def _series_of_links(self) -> Sweep:
+        """Series and the links that they are of go together."""
+        series = series_of(self.traces)
+        if series and not self.watch:
+            raise UnitError(f'{series[0]} is kept of links; name them, like watch: ["leaf0->spine*"]')
+        if self.watch and not series:
+            raise UnitError("nothing is kept of the links of `watch`; give traces: [series_queue], or leave it out")
         return self
