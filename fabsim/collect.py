@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fabsim.engine.run import Run
+from fabsim.engine.simulate import ByClass, Frame
 from fabsim.results import Result, duration
 from fabsim.topology import Fabric, find_links, link_names
 from fabsim.typing import Float, Int
@@ -34,6 +36,8 @@ def collect(
     zero_load: Float | None = None,
     buffer: Float | None = None,
     watch: Watch = 32,
+    classes: Sequence[str] = ("all",),
+    traffic_class: Int | None = None,
 ) -> Result:
     """Makes the tables of a run.
 
@@ -43,6 +47,8 @@ def collect(
         zero_load: [F] s, completion time of each flow alone in the empty fabric, for slowdowns.
         buffer: [L] bytes, output queues as derived; the fabric's own if None.
         watch: links whose series are kept; the busiest are those of the largest queue, then of the most bytes.
+        classes: names of the classes of traffic.
+        traffic_class: [F] class of each flow; the first if None.
 
     Raises:
         InputError: `watch` names no link.
@@ -55,6 +61,8 @@ def collect(
     watched = _watched(watch, fabric, peak, sent)
     completion = np.asarray(trace.completion, dtype=np.float64)
     start = np.asarray(trace.start, dtype=np.float64)
+    by, mean = by_class(frames), np.full(fabric.links, frame.sum())
+    able = fabric.capacity * _until(completion, run.time)
     return Result(
         name=name,
         scenario=scenario,
@@ -73,6 +81,7 @@ def collect(
         mean_rate=_ratio(flows.size, duration(start, completion)),
         retransmitted=_total(frames.again),
         zero_load=np.full(flows.count, np.nan) if zero_load is None else zero_load,
+        traffic_class=np.zeros(flows.count, np.int64) if traffic_class is None else traffic_class,
         link=names,
         tail_tier=fabric.tier[fabric.src],
         head_tier=fabric.tier[fabric.dst],
@@ -81,12 +90,19 @@ def collect(
         capacity=fabric.capacity,
         buffer=fabric.buffer if buffer is None else buffer,
         sent=sent,
-        utilisation=_ratio(sent, fabric.capacity * _until(completion, run.time)),
-        queue_mean=_ratio(_total(frames.queue * frame), np.full(fabric.links, frame.sum())),
+        utilisation=_ratio(sent, able),
+        queue_mean=_ratio(_total(frames.queue * frame), mean),
         queue_peak=peak,
         marked=_total(frames.marked),
         dropped=_total(frames.dropped),
         paused=np.zeros(fabric.links) if frames.paused is None else _total(frames.paused),
+        classes=np.array(classes, dtype=object),
+        class_sent=_total(by.sent),
+        class_utilisation=_ratio(_total(by.sent), able),
+        class_queue_mean=_ratio(_total(by.queue * frame[:, None]), mean),
+        class_queue_peak=np.max(by.peak, axis=0, initial=0.0),
+        class_marked=_total(by.marked),
+        class_dropped=_total(by.dropped),
         time=run.time,
         total_sent=np.asarray(frames.sent)[:, fabric.dst < fabric.hosts].sum(1),
         total_queue=np.asarray(frames.queue)[:, fabric.src >= fabric.hosts].sum(1),
@@ -99,6 +115,14 @@ def collect(
         series_marked=np.asarray(frames.marked)[:, watched],
         series_dropped=np.asarray(frames.dropped)[:, watched],
     )
+
+
+def by_class(frames: Frame) -> ByClass:
+    """[T, C, L] the frames by class of traffic; of a run without classes, those of a single one."""
+    if frames.by_class is not None:
+        return frames.by_class
+    single: list[Any] = [np.asarray(getattr(frames, item.name))[:, None] for item in fields(ByClass)]
+    return ByClass(*single)
 
 
 def versions() -> dict[str, str]:

@@ -43,7 +43,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Result:
-    """One run. Axes: flow, link, time (frames) and watched (links whose series are kept).
+    """One run. Axes: flow, link, classes (of traffic), time (frames) and watched (links whose series are kept).
 
     Each array field is a variable of the result file, under the same name. Infinite times are flows that did not end.
 
@@ -74,6 +74,7 @@ class Result:
     mean_rate: Float = column("flow", "B/s", "payload over the time from start to completion")
     retransmitted: Float = column("flow", "B", "bytes that had to be sent again")
     zero_load: Float = column("flow", "s", "completion time in the empty fabric; NaN where it was not worked out")
+    traffic_class: Int = column("flow", "", "class of traffic, by its number")
 
     link: NDArray = column("link", "", "tail->head")
     tail_tier: Int = column("link", "", "tier of the tail: 0 hosts, 1 leaves, 2 spines or aggregation, 3 cores")
@@ -89,6 +90,14 @@ class Result:
     marked: Float = column("link", "B", "bytes marked with ECN")
     dropped: Float = column("link", "B", "bytes dropped, trimmed or lost on the link")
     paused: Float = column("link", "s", "time for which the link had to be silent, since its head asked for it (PFC)")
+
+    classes: NDArray = column("classes", "", "classes of traffic; one named all, where none is declared")
+    class_sent: Float = column("classes link", "B", "bytes of data that left, by class")
+    class_utilisation: Float = column("classes link", "1", "sent over what the link could have carried, by class")
+    class_queue_mean: Float = column("classes link", "B", "mean queue until the last frame, by class")
+    class_queue_peak: Float = column("classes link", "B", "largest queue, by class")
+    class_marked: Float = column("classes link", "B", "bytes marked with ECN, by class")
+    class_dropped: Float = column("classes link", "B", "bytes dropped, trimmed or lost on the link, by class")
 
     time: Float = column("time", "s", "end of each frame")
     total_sent: Float = column("time", "B", "bytes of data into receivers")

@@ -14,7 +14,7 @@ from fabsim.errors import InputError
 from fabsim.results import COLUMNS, Ensemble, Result
 from fabsim.typing import Float
 
-Table = Literal["summary", "flows", "links", "series", "seeds"]
+Table = Literal["summary", "flows", "links", "classes", "series", "seeds"]
 Packets = Mapping[str, Float]
 """By case: completion times (s, from the start of a flow) that a packet-level simulator gave for the same flows."""
 
@@ -27,6 +27,7 @@ _TOTALS = ("again", "dropped", "marked", "queue_peak")
 def show(results: Sequence[Result], packets: Packets | None = None, busiest: int = 10) -> str:
     """All there is to say about a result file on one screen or two."""
     parts = [summary(results, packets), totals(results)]
+    parts += [f"{result.name}: classes of traffic\n{by_class(result)}" for result in results if len(result.classes) > 1]
     parts += [f"{result.name}: busiest links\n{busiest_links(result, busiest)}" for result in results]
     return "\n\n".join(parts)
 
@@ -118,10 +119,39 @@ def busiest_links(result: Result, count: int = 10) -> str:
     return align([header + ["paused"] * pauses, *rows])
 
 
+def by_class(result: Result) -> str:
+    """Completion times of each class of traffic, and what became of its bytes in the switches."""
+    header = [
+        "class",
+        "flows",
+        "mean (us)",
+        "p50",
+        "p99",
+        "max",
+        "payload",
+        "utilisation",
+        "largest",
+        "marked",
+        "dropped",
+    ]
+    inside, rows = result.tail_tier > 0, []
+    for number, name in enumerate(result.classes):
+        mine = result.traffic_class == number
+        figures = [
+            size(float(result.size[mine].sum())),
+            f"{100 * result.class_utilisation[number].max(initial=0.0):.1f} %",
+            size(float(result.class_queue_peak[number, inside].max(initial=0.0))),
+            size(float(result.class_marked[number].sum())),
+            size(float(result.class_dropped[number].sum())),
+        ]
+        rows.append([str(name), str(int(mine.sum())), *_microseconds(five(result.duration[mine])[1:]), *figures])
+    return align([header, *rows])
+
+
 def as_csv(results: Sequence[Result], table: Table = "flows") -> str:
     """One table as CSV in SI units; a first column names the case, units stand in the column names.
 
-    `series` has one row for each frame and watched link.
+    `series` has one row for each frame and watched link, `classes` for each class of traffic and link.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -201,9 +231,11 @@ def _rows(result: Result, table: Table) -> tuple[list[str], Iterable[Sequence[An
         names = ["min", "mean", "p50", "p99", "max"]
         return ["flows", *(f"{name}_s" for name in names)], [[len(result.size), *five(result.duration)]]
     if table not in _AXIS:
-        raise InputError(f'no table is named "{table}"; there are summary, flows, links, series, seeds')
+        raise InputError(f'no table is named "{table}"; there are summary, flows, links, classes, series, seeds')
     if table == "series":
-        return _series(result)
+        return _long(result, "time_s", result.time.tolist(), result.watched.tolist(), ("time", "watched"))
+    if table == "classes":
+        return _long(result, "class", result.classes.tolist(), result.link.tolist(), ("classes", "link"))
     if table == "seeds":
         return _seeds(result)
     columns = [item for item in COLUMNS if item.metadata["dims"] == (_AXIS[table],)]
@@ -213,13 +245,14 @@ def _rows(result: Result, table: Table) -> tuple[list[str], Iterable[Sequence[An
     return [*heads, *map(_heading, columns)], zip(*number, *arrays, strict=True)
 
 
-def _series(result: Result) -> tuple[list[str], Iterable[Sequence[Any]]]:
-    """One row for each frame and watched link."""
-    columns = [item for item in COLUMNS if item.metadata["dims"] == ("time", "watched")]
+def _long(
+    result: Result, head: str, outer: list[Any], links: list[str], dims: tuple[str, str]
+) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """One row for each frame, or class, and link."""
+    columns = [item for item in COLUMNS if item.metadata["dims"] == dims]
     arrays = [getattr(result, item.name).ravel().tolist() for item in columns]
-    times = np.repeat(result.time, len(result.watched)).tolist()
-    links = result.watched.tolist() * len(result.time)
-    return ["time_s", "link", *map(_heading, columns)], zip(times, links, *arrays, strict=True)
+    firsts = [value for value in outer for _ in links]
+    return [head, "link", *map(_heading, columns)], zip(firsts, links * len(outer), *arrays, strict=True)
 
 
 def _seeds(result: Result) -> tuple[list[str], Iterable[Sequence[Any]]]:

@@ -62,7 +62,7 @@ def test_csv_keeps_all_digits(result: Result) -> None:
 
 
 def test_an_unknown_table_is_refused(result: Result) -> None:
-    with pytest.raises(InputError, match='no table is named "flow"; there are summary, flows, links, series'):
+    with pytest.raises(InputError, match='no table is named "flow"; there are summary, flows, links, classes, series'):
         as_csv([result], "flow")  # pyright: ignore[reportArgumentType]
 
 

@@ -96,7 +96,7 @@ def widen(problems: Sequence[Problem], widths: Widths | None = None) -> list[Pro
         more_ports, more_flows = to.ports - p.port_flows.shape[0], to.most - p.port_flows.shape[1]
         at = dataclasses.replace(
             p.at,
-            links=pad(p.at.links, [(0, more), (0, 0)], p.links),
+            links=pad(p.at.links, [(0, more), (0, 0)], p.queues),
             many=pad(p.at.many, [(0, more), (0, 0)], 1.0),
         )
         table = pad(p.port_flows, [(0, more_ports), (0, more_flows)], p.flows * p.planes)
@@ -120,7 +120,7 @@ def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
 def shape_of_problem(problem: Problem) -> tuple[Any, ...]:
     """The problem's part of it."""
     leaves, tree = jax.tree.flatten((problem.size, problem.route, problem.faults))
-    static = problem.links, problem.triggers, problem.planes, float(problem.dt)
+    static = problem.links, problem.classes, problem.triggers, problem.planes, float(problem.dt)
     return tree, *map(np.shape, leaves), *static
 
 

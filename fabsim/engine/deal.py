@@ -82,7 +82,7 @@ def part(problem: Problem, flows: Int, real: int, place: Int, everyone: int) -> 
         taken[name][pads] = nothing
     follows = (taken["leader"] < p.flows) & ~pads
     taken["leader"] = np.where(follows, place[np.minimum(taken["leader"], p.flows - 1)], everyone).astype(np.int32)
-    nic = taken["port_link"].astype(np.int64)
+    nic = taken["port_link"].astype(np.int64) % p.links
     nic[pads] = p.links + np.arange(nic[pads].size).reshape(-1, nic.shape[1])
     table, port, column = group_by_port(nic)
     arrays = {name: jnp.asarray(value) for name, value in taken.items()}

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fabsim.engine.problem import Problem, by_port
+from fabsim.models.classes import each
 from fabsim.typing import Array
 from fabsim_kernels.load import read
 
@@ -59,9 +60,11 @@ class Faults:
     down: Array
     react: Array
 
-    def inside(self, dt: Array) -> Self:
-        """The same with times in steps."""
+    def inside(self, dt: Array, classes: int = 1) -> Self:
+        """The same with times in steps, and with the links once for each class of traffic."""
         times = {name: getattr(self, name) / dt for name in ("begin", "end", "period", "down", "react")}
+        if classes > 1:
+            times["links"] = jnp.concatenate([each(self.links[:, :-1], classes), self.links[:, -1:]], 1)
         return replace(self, **times)
 
     def active(self, step: Array) -> Array:

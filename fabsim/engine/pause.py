@@ -66,5 +66,5 @@ def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
     here = jnp.concatenate([waiting.fabric[:, :, 0], down[None]])
     entered = jnp.where(jnp.arange(hops + 1)[:, None, None] == p.first, here, 0.0)
     onward = (here - entered)[1:, :, None]
-    held = load(p.at, onward, jnp.zeros_like(waiting.egress[:, :1]), p.links)[:, 0]
+    held = load(p.at, onward, jnp.zeros_like(waiting.egress[:, :1]), p.queues)[:, 0]
     return total(p, held.at[p.port_link].add(entered.sum(0).reshape(flows, p.planes, -1).sum(-1)))

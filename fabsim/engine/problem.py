@@ -39,6 +39,9 @@ class Problem:
     """Everything that a run needs and a model does not tune. Shapes: F flows, K lanes, L links, P ports of a
     flow (planes; K / P lanes each), M flows of the busiest port, N triggers. SI units; bytes are bytes on the wire.
 
+    With C classes of traffic there is a queue for each class at each link, and wherever a link is named below, and an
+    array has an entry for each, read "queue", and C L for L (see fabsim.models.classes).
+
     The paths stand in `at` (fabric hops, right-aligned) and `port_link` (hop 0, the sender's NIC). Arrays are passed
     to the compiled program as arguments, so that another problem of the same shape does not compile again.
     """
@@ -75,14 +78,20 @@ class Problem:
     mtu: Array  # bytes
     reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
     dice: Array  # [F] uint32, a number of its own for each flow, from the seed
-    faults: Faults | None = None  # what happens on the way; None costs nothing
+    faults: Faults | None = None  # what happens on the way (to links); None costs nothing
     # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
     axis: str | None = dataclasses.field(default=None, metadata=STATIC)
+    classes: int = dataclasses.field(default=1, metadata=STATIC)  # C
 
     @property
     def flows(self) -> int:
         """Number of flows."""
         return self.size.shape[-1]
+
+    @property
+    def queues(self) -> int:
+        """Number of queues, C L: that of no queue."""
+        return self.links * self.classes
 
 
 def by_port(problem: Problem, share: Array) -> tuple[Array, Array]:
@@ -149,12 +158,15 @@ def build(
     share_rows: bool = True,
     ring: int | None = None,
     seed: int = 0,
+    traffic_class: Int | None = None,
+    classes: int = 1,
 ) -> Problem:
     """Compile arrays. Raises InputError for a step that is longer than the shortest path allows.
 
     `ring` is the least number of steps of feedback to remember (a sweep over latencies wants the largest of its
     members); `share_rows=False` asks for the plain element table (equal results, slower);
-    `seed` is that of the chance of single packets, for laws that have it.
+    `seed` is that of the chance of single packets, for laws that have it; `traffic_class` [F] is the class of each
+    flow, of so many `classes`.
     """
     latency, back, hops = path_latency(fabric, routes, packet, flows)
     nic, last = by_plane(routes)
@@ -167,6 +179,9 @@ def build(
         )
     path, first = fabric_hops(routes, fabric.links)
     port_flows, port, place = group_by_port(nic)
+    own = np.zeros(flows.count, int) if traffic_class is None else np.asarray(traffic_class)
+    queues, before = fabric.links * classes, (own * fabric.links)[:, None]
+    path, last, nic = np.where(path < fabric.links, path + before, queues), last + before, nic + before
     message = np.maximum(messages(flows), 1.0)
     whole_ones = np.floor(flows.size / message)
     wire = whole_ones * packet.wire(message) + packet.wire(flows.size - whole_ones * message)
@@ -174,7 +189,9 @@ def build(
     delay = (latency - (hops - 1) * dt + back).max() / dt
     real = lambda x: jnp.asarray(np.asarray(x), dtype)  # noqa: E731
     whole = lambda x: jnp.asarray(np.asarray(x), "int32")  # noqa: E731
-    at = incidence(path, last, fabric.links, share_rows, dtype)
+    at = incidence(path, last, queues, share_rows, dtype)
+    tail, other = np.unique(fabric.src, return_inverse=True)[1], opposite(fabric)
+    other = [np.where(other < fabric.links, other + fabric.links * number, queues) for number in range(classes)]
     return Problem(
         links=fabric.links,
         ring=max(-(-(math.ceil(delay) + 2) // RING) * RING, ring or 0),
@@ -185,8 +202,8 @@ def build(
         at=at,
         first=whole(first),
         same=whole(same_link(path)),
-        route=whole(np.concatenate([path, routes.path[None, :, :, -1]])),
-        tail=whole(np.append(np.unique(fabric.src, return_inverse=True)[1], fabric.links)),
+        route=whole(np.concatenate([path, routes.path[None, :, :, -1] + before])),
+        tail=whole(np.append(np.tile(tail, classes), queues)),
         port_link=whole(nic),
         port=whole(port),
         place=whole(place),
@@ -206,8 +223,9 @@ def build(
         unit=real(rate * dt),
         ack=real(packet.trim),
         mtu=real(packet.mtu),
-        reverse=whole(np.append(opposite(fabric), fabric.links)) if packet.acks else None,
+        reverse=whole(np.append(np.concatenate(other), queues)) if packet.acks else None,
         dice=jnp.asarray(dice(seed, flows.count)),
+        classes=classes,
     )
 
 

@@ -117,8 +117,9 @@ def to_host(x: jax.Array) -> Any:
 def halt(problem: Problem | Spread, model: Model[Any], state: State, now: float) -> None:
     """Stop with a sentence if a flag is up."""
     bits = int(state.flags) | int(first_check(problem, model))
+    links = (problem if isinstance(problem, Problem) else problem.problem).links
     if bits & flags.NOT_FINITE:
-        raise Stopped(f"not a number before {now * 1e6:.3f} us, {where_not_finite(state)}")
+        raise Stopped(f"not a number before {now * 1e6:.3f} us, {where_not_finite(state, links)}")
     if bits:
         raise Stopped("; ".join(flags.sentences(bits)))
 

@@ -13,6 +13,7 @@ from fabsim.engine.across import total
 from fabsim.engine.faults import Faults
 from fabsim.engine.problem import Problem, by_port
 from fabsim.errors import InputError
+from fabsim.models.classes import Classes, each
 from fabsim.models.model import Model
 from fabsim.models.pfc import PfcQueue
 from fabsim.models.protocol import Balancer, Transport
@@ -32,7 +33,8 @@ than not that there is none, so the flow is complete at its median."""
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """Constants of a run. Shapes: F flows, K lanes, L links (entry L: no link), H fabric hops; units and steps.
+    """Constants of a run. Shapes: F flows, K lanes, L links (entry L: no link), H fabric hops; units and steps. With
+    classes of traffic, L counts queues, as in Problem.
 
     Attributes:
         problem: the arrays as built.
@@ -59,6 +61,7 @@ class Setup:
         balancer: what moves the split from step to step (see `steer`); None where it stays.
         faults: the schedule, with times in steps; None where nothing happens on the way.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
+        classes: how the queues of a port share it; None where each has one.
     """
 
     problem: Problem
@@ -87,6 +90,7 @@ class Setup:
     balancer: Balancer[Any] | None
     faults: Faults | None
     irregular: Array | None
+    classes: Classes | None
 
     @property
     def signals(self) -> bool:
@@ -104,16 +108,20 @@ def share_of_link(problem: Problem, share: Array) -> Array:
 
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
-    recovery answers."""
+    recovery answers, and for another number of classes than that of the problem."""
     losing = problem.faults is not None and problem.faults.loss is not None
     silent = not model.queue.trims or model.links.loss is not None or losing
     if silent and model.recovery is None:
         raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")
+    have = 1 if model.classes is None else model.classes.count
+    if have != problem.classes:
+        raise InputError(f"the problem is built for {problem.classes} classes of traffic, the model has {have}")
     p, dt = problem, problem.dt
-    capacity = jnp.append(model.links.capacity, LATER * p.unit / dt)
-    alive = model.links.capacity > 0  # a dead link is on no path, and must not spoil a gradient
-    slowness = jnp.append(jnp.where(alive, 1.0 / jnp.where(alive, model.links.capacity, 1.0), 0.0), 0.0)
-    wire = jnp.append(model.links.latency, 0.0)
+    speed = each(model.links.capacity, p.classes)
+    capacity = jnp.append(speed, LATER * p.unit / dt)
+    alive = speed > 0  # a dead link is on no path, and must not spoil a gradient
+    slowness = jnp.append(jnp.where(alive, 1.0 / jnp.where(alive, speed, 1.0), 0.0), 0.0)
+    wire = jnp.append(each(model.links.latency, p.classes), 0.0)
     share = model.split.weight
     plane, within = by_port(p, share)
     nic = jnp.repeat(p.port_link, share.shape[-1] // p.planes, -1)
@@ -150,11 +158,12 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
         start=p.start / dt,
-        loss=None if model.links.loss is None else jnp.append(model.links.loss, 0.0),
+        loss=None if model.links.loss is None else jnp.append(each(model.links.loss, p.classes), 0.0),
         recovery=None if model.recovery is None else model.recovery.inside(dt),
         balancer=model.balancer,
-        faults=None if p.faults is None else p.faults.inside(dt),
+        faults=None if p.faults is None else p.faults.inside(dt, p.classes),
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
+        classes=model.classes and model.classes.inside(p.unit, dt, LATER),
     )
 
 

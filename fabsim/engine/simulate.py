@@ -21,6 +21,18 @@ from fabsim.typing import Array
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class ByClass:
+    """What happened on the links in a frame, by class of traffic. [C, L], as in Frame."""
+
+    sent: Array
+    queue: Array
+    peak: Array
+    marked: Array
+    dropped: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Frame:
     """What happened on the links and to the flows in `every` steps; with a leading axis of frames in a trace. SI units.
 
@@ -31,7 +43,8 @@ class Frame:
         marked: [L] bytes of data that got a congestion mark here.
         dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
-        paused: [L] s for which the link was paused; None where nobody pauses.
+        paused: [L] s for which the link was paused; None where nobody pauses. Of the class that was so for longest.
+        by_class: the same by class of traffic; None where there is but one.
     """
 
     sent: Array
@@ -41,6 +54,7 @@ class Frame:
     dropped: Array
     again: Array
     paused: Array | None = None
+    by_class: ByClass | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -65,16 +79,25 @@ class Trace:
     flags: Array
 
 
-FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS, paused=SAME)
+FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS, paused=SAME, by_class=SAME)
 TRACE = Trace(EACH, EACH, EACH, SAME, STATE, EACH)
 """How they lie on the devices of a problem that is spread, before flows are put in order: what happens on the links is
 known to all."""
 
 
 def empty_frame(s: Setup) -> Frame:
-    """A frame of zeros, in units."""
+    """A frame of zeros, in units, of queues where there are several classes."""
     link, flow = jnp.zeros_like(s.capacity[:-1]), jnp.zeros_like(s.size)
     return Frame(link, link, link, link, link, flow, link if s.queue.pauses else None)
+
+
+def of_links(s: Setup, frame: Frame, peak: Array) -> Frame:
+    """A frame of links from one of queues, with their common `peak` [L]."""
+    classes = s.problem.classes
+    by = {item.name: getattr(frame, item.name).reshape(classes, -1) for item in dataclasses.fields(ByClass)}
+    whole = {name: x.sum(0) for name, x in by.items()} | {"peak": peak}
+    paused = None if frame.paused is None else frame.paused.reshape(classes, -1).max(0)
+    return dataclasses.replace(frame, **whole, paused=paused, by_class=ByClass(**by))
 
 
 def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
@@ -84,7 +107,7 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
     """
 
     def body(carry: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], None]:
-        state, sums, peak, again, injected = carry
+        state, sums, peak, together, again, injected = carry
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
         # One wide sum: the cost of a step is in the number of its operations.
@@ -94,15 +117,20 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
         if seen.opening is not None:
             new.append(1.0 - seen.opening[:-1])
         sums = sums + jnp.stack(new)
-        return (state, sums, jnp.maximum(peak, queue), again + seen.again, injected + seen.injected), None
+        if together is not None:
+            together = jnp.maximum(together, queue.reshape(s.problem.classes, -1).sum(0))
+        again, injected = again + seen.again, injected + seen.injected
+        return (state, sums, jnp.maximum(peak, queue), together, again, injected), None
 
     zero = empty_frame(s)
     none = jnp.stack([zero.sent] * (5 if s.queue.pauses else 4))
-    begin = (state, none, zero.peak, zero.again, jnp.zeros_like(s.rate))
-    (state, sums, peak, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
+    together = jnp.zeros_like(zero.peak[: s.problem.links]) if s.problem.classes > 1 else None
+    begin = (state, none, zero.peak, together, zero.again, jnp.zeros_like(s.rate))
+    (state, sums, peak, together, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
     by_port = jnp.zeros_like(sums[0]).at[s.problem.port_link].add(injected)
     sent, paused = sums[0] + total(s.problem, by_port), sums[4] if s.queue.pauses else None
     frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again, paused=paused)
+    frame = frame if together is None else of_links(s, frame, together)
     finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
 

@@ -113,7 +113,7 @@ def dealt(s: Spread, model: Model[Any]) -> tuple[Model[Any], Model[Any]]:
     law_lies, recovery_lies, balancer_lies = jax.tree.map(lambda x: EACH if by_flow(x) else SAME, ends)
     split = jax.tree.map(lambda x: x[s.order], model.split)
     model = dataclasses.replace(model, transport=law, recovery=recovery, balancer=balancer, split=split)
-    return model, Model(SAME, SAME, law_lies, EACH, recovery_lies, balancer_lies)
+    return model, Model(SAME, SAME, law_lies, EACH, recovery_lies, balancer_lies, SAME)
 
 
 def on_each(

@@ -182,7 +182,7 @@ def initial(s: Setup) -> State:
         step=jnp.zeros((), jnp.int32),
         flow=flow,
         tags=tags,
-        ports=s.queue.init(s.capacity),
+        ports=s.queue.init(s.capacity, s.classes),
         waiting=Fluid(jnp.zeros((hops, flows, channels, lanes), real), jnp.zeros((flows, channels, planes), real)),
         moving=Fluid(
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
@@ -215,6 +215,9 @@ def no_paths(s: Setup) -> Paths:
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
+    into, capacity = p.at.last, s.capacity
+    if p.classes > 1:  # receivers know their links, not the queues of the switches there
+        into, capacity = into % p.links, jnp.append(capacity[: p.links], capacity[-1])
     packet = jnp.where(s.packet > 0, s.packet, p.mtu / p.unit)  # an empty flow has none, and laws divide by it
     return Sender(
         unit=p.unit,
@@ -226,6 +229,6 @@ def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
         in_flight=flow.in_flight,
         dice=p.dice,
         fair=fair,
-        into=p.at.last,
-        capacity=s.capacity,
+        into=into,
+        capacity=capacity,
     )

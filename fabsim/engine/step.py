@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import faults, paths, tags, telemetry
+from fabsim.engine import classed, faults, paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
@@ -82,22 +82,24 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         told = sender(base, flow, fair_rates(faults.slowed(s, events), flow) if s.transport.needs_fair else None)
         law = s.transport.step(state.law, feedback, told)
         room = s.transport.offer(law, told)
-        sent, goes = inject(s if may is None else paused(s, may), flow, room, released, at)
+        sent, goes = inject(s if may is None else paused(s, may), flow, state.ports, room, released, at)
     with jax.named_scope("move"):
         ports, signal = hold(s, *serve(s, state, may), events)
         joined = signal.sent + ports.queue - state.ports.queue
         ports, signal = give_up(ports, signal, events)
-        waiting, leaving, cut = depart(s, state, signal, may, events)
+        pace = may if signal.pace is None else signal.pace
+        waiting, leaving, cut = depart(s, state, signal, pace, events)
         left = signal.sent + total(s.problem, by_link(s, sent))
+        ports = classed.spend(s, ports, left)
         down = at_down_links(s, state, signal, events)
         pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto = travel(s, leaving, sent, loss)
         last = None if down is None else LastPorts(down, onto[:, 0])
-        by_path = None if state.paths is None else paths.advance(s, state, signal, may, events, loss, onto)
+        by_path = None if state.paths is None else paths.advance(s, state, signal, pace, events, loss, onto)
         recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, passing(may, events))
+        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, passing(pace, events))
         flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)

@@ -38,7 +38,7 @@ def cut_off(problem: Problem, now: float) -> Bool:
     """[F] whether a path of a flow is known to be dead."""
     if problem.faults is None:
         return np.zeros(problem.flows, bool)
-    known = problem.faults.inside(problem.dt).lives((now - problem.faults.react) / problem.dt)
+    known = problem.faults.inside(problem.dt, problem.classes).lives((now - problem.faults.react) / problem.dt)
     return np.asarray((living(problem, known) < 0.5).any(-1))
 
 
@@ -85,11 +85,11 @@ def who_waits(problem: Problem, state: State, waits: Bool) -> str:
     return "; ".join(parts) + f"; {int(waits.sum())} flows wait in all"
 
 
-def where_not_finite(state: State) -> str:
-    """The first port or flow with a bad number."""
+def where_not_finite(state: State, links: int) -> str:
+    """The first port or flow with a bad number, of so many links."""
     queue, credit = np.asarray(state.ports.queue), np.asarray(state.flow.credit)
     if (~np.isfinite(queue)).any():
-        return f"first in the queue of link {int(np.flatnonzero(~np.isfinite(queue))[0])}"
+        return f"first in the queue of link {int(np.flatnonzero(~np.isfinite(queue))[0]) % links}"
     if (~np.isfinite(credit)).any():
         return f"first at flow {int(np.flatnonzero(~np.isfinite(credit))[0]) + 1}"
     return "in a derived value"

@@ -41,7 +41,9 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
     """
     meets = (tags.hop <= s.problem.at.row.shape[0]) & (tags.due < 1.0)
     passed = 1.0 if opening is None else opening[port(s, tags.hop - 1)]
-    if s.faults is not None:  # unlike a pause, a fault befalls down links, too, but not what is on the wire behind them
+    if s.classes is not None:
+        passed = served(s, tags, passed)
+    elif s.faults is not None:  # unlike a pause, it befalls down links, too, but not what is on the wire behind them
         passed = jnp.where((tags.hop > s.problem.at.row.shape[0]) & (tags.due <= s.beyond), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
     before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
@@ -51,6 +53,14 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
         meets.any(), lambda: jnp.where(meets, queued(s, tags, moving, before, joined, opening), later), lambda: later
     )
     return replace(tags, due=due, hop=tags.hop + meets)
+
+
+def served(s: Setup, tags: TagState, pace: Array | float) -> Array:
+    """[T, F, K] steps by which tags come nearer in this one, at a `pace` of their queues that is not that of the line:
+    once they have left, it is that of the wire."""
+    behind = tags.due - jnp.where(tags.hop > s.problem.at.row.shape[0], s.beyond, 1.0)
+    to_go = jnp.maximum(behind, 0.0)
+    return jnp.where((behind >= pace) & (behind > 0), pace, 1.0 + to_go - to_go / jnp.maximum(pace, 1e-6))
 
 
 def port(s: Setup, hop: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import jax
 
+from fabsim.models.classes import Classes
 from fabsim.models.protocol import Balancer, Transport
 from fabsim.models.queue import TrimQueue
 from fabsim.models.recovery import Recovery
@@ -50,7 +51,8 @@ class Model(Generic[T]):
     """The parameters of a run, all in SI units; its gradient is a Model too.
 
     `recovery` is what senders do about silent losses; None where nothing is lost but what is trimmed. `balancer` moves
-    the split by what comes back; None where it stays as it is.
+    the split by what comes back; None where it stays as it is. `classes` are those of the traffic, if any are declared:
+    the fields of `queue` are then by queue [C L], and those of `links` as before.
     """
 
     links: Links
@@ -59,3 +61,4 @@ class Model(Generic[T]):
     split: Split
     recovery: Recovery | None = None
     balancer: Balancer[Any] | None = None
+    classes: Classes | None = None

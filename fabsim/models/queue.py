@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import jax
 import jax.numpy as jnp
 
+from fabsim.models.classes import Classes
 from fabsim.typing import Array
 
 TIE = 1e-6
@@ -23,17 +24,20 @@ square is no number in the derivative of a share."""
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class PortState:
-    """What stands at each port. [L + 1], in units.
+    """What stands at each port, or, with several classes of traffic, in each of its queues. [L + 1], in units.
 
     Attributes:
         queue: data waiting.
         headers: headers of trimmed packets waiting (they have strict priority).
         trimmed: data cut here in the last step, whose headers leave in this one; zero where nothing is trimmed.
+        shape, police: tokens of the buckets of its class; None without.
     """
 
     queue: Array
     headers: Array
     trimmed: Array
+    shape: Array | None = None
+    police: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -49,6 +53,8 @@ class Signal:
         sent: units of data that leave.
         drop: units of data that are cut.
         marked: units of data that are marked.
+        pace: share of the line rate that the queue would have in this step, the other classes being as they are; None
+            where a port has but one queue.
     """
 
     keep: Array
@@ -58,6 +64,7 @@ class Signal:
     sent: Array
     drop: Array
     marked: Array
+    pace: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -100,9 +107,10 @@ class TrimQueue:
         sizes = dataclasses.replace(self, ecn_max=self.buffer)
         return dataclasses.replace(jax.tree.map(lambda x: jnp.append(x / unit, none), sizes), ecn_max=share)
 
-    def init(self, like: Array) -> PortState:
-        """Empty ports. like: any [L + 1] array."""
-        return PortState(jnp.zeros_like(like), jnp.zeros_like(like), jnp.zeros_like(like))
+    def init(self, like: Array, classes: Classes | None = None) -> PortState:
+        """Empty ports with full buckets. like: any [L + 1] array."""
+        zero, shape, police = jnp.zeros_like(like), classes and classes.shape, classes and classes.police
+        return PortState(zero, zero, zero, shape and shape.burst, police and police.burst)
 
     def serve(self, stands: Array, room: Array, random: Array | None) -> Array:
         """[L + 1] what leaves of what stands at a port with so much room: all of it, or as much as there is room."""
@@ -121,6 +129,7 @@ class TrimQueue:
         random: Array | None = None,
         opening: Array | None = None,
         tail: Array | None = None,
+        classes: Classes | None = None,
     ) -> tuple[PortState, Signal]:
         """One step of all ports.
 
@@ -129,14 +138,24 @@ class TrimQueue:
             random: [L + 1] how irregularly the data arrives, 0 (paced) to 1 (as at random); for granular ports.
             opening: [L + 1] the share of the step in which the port may send; None: all of it.
             tail: [L + 1] number of the switch of each port, below L + 1; for ports that share its memory.
+            classes: how the queues of a port share it; None: each port has one. The tokens of shapers are taken
+                elsewhere (see fabsim.engine.port), since senders' ports have them, too.
         """
+        police, tokens, passes = classes and classes.police, port.police, arrive
+        if police is not None and tokens is not None:
+            passes = jnp.minimum(arrive, police.most(tokens))
+            tokens = police.after(tokens, passes)
         control = port.headers + headers
         able = capacity if opening is None else capacity * opening
-        served = jnp.minimum(control, able)
-        room = (able - served) * (1.0 - TIE)
-        sent = self.serve(port.queue + arrive, room, random)
-        excess = port.queue + arrive - sent
-        drop = jnp.clip(excess - self.bound(excess, tail), 0.0, arrive)
+        if classes is None:
+            served = jnp.minimum(control, able)
+            room = (able - served) * (1.0 - TIE)
+        else:
+            room, control, served = classes.share(able, control, port.queue + passes, port.shape, TIE)
+        sent = self.serve(port.queue + passes, room, random)
+        excess = port.queue + passes - sent
+        drop = jnp.clip(excess - self.bound(excess, tail), 0.0, passes)
+        drop = drop if police is None else drop + (arrive - passes)
         stands = port.queue + arrive - drop
         sent = jnp.where(sent > stands, stands, sent)  # by a rounding at most
         leave = jnp.where(sent < stands, sent / jnp.where(stands > NOTHING, stands, 1.0), 1.0)
@@ -146,6 +165,13 @@ class TrimQueue:
         ramp = (queue - self.ecn_low) / jnp.maximum(self.ecn_high - self.ecn_low, 1e-6)
         mark = jnp.where(ramp >= 1.0, 1.0, jnp.clip(ramp, 0.0, 1.0) * self.ecn_max)
         wait = 0.5 * (port.queue + queue) / capacity
-        after = PortState(queue, control - served, drop if self.trims else jnp.zeros_like(drop))
+        after = dataclasses.replace(
+            port,
+            queue=queue,
+            headers=control - served,
+            trimmed=drop if self.trims else jnp.zeros_like(drop),
+            police=tokens,
+        )
         marked = (arrive - drop if self.at_enqueue else sent) * mark
-        return after, Signal(keep, leave, mark, wait, sent, drop, marked)
+        pace = None if classes is None else room / (capacity * (1.0 - TIE))
+        return after, Signal(keep, leave, mark, wait, sent, drop, marked, pace)

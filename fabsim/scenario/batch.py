@@ -123,7 +123,8 @@ def with_faults(shared: Shared, scenario: Scenario) -> Shared:
 def network_key(scenario: Scenario) -> Hashable:
     """Equal for scenarios with the same network and problem."""
     s = scenario
-    return (s.source.folder, s.fabric, s.traffic, s.routing, s.packet, s.seed, s.precision, s.dt)
+    classes = tuple(own.name for own in s.queue.classes)
+    return (s.source.folder, s.fabric, s.traffic, classes, s.routing, s.packet, s.seed, s.precision, s.dt)
 
 
 def run_all(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.routing import utilisation
+from fabsim.scenario.classes import class_lines
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.parts import part_lines
@@ -39,7 +40,7 @@ def report(scenario: Scenario) -> str:
 
 def _lines(scenario: Scenario, net: Network) -> list[Line]:
     lines = [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net)]
-    lines += [*event_lines(scenario, net.fabric), *_cost(scenario, net)]
+    lines += [*class_lines(scenario, net), *event_lines(scenario, net.fabric), *_cost(scenario, net)]
     return [*lines, *(("warning", text) for text in outside(scenario, net))]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.routing import Routes
 from fabsim.scenario.build import build_flows, build_routes
+from fabsim.scenario.classes import class_queues, classes_law, sized, traffic_class
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.keys.balancer import Oblivious
@@ -26,7 +27,6 @@ from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
 from fabsim.typing import Float, Int
-from fabsim.units import Amount, show_size
 from fabsim.workload import Flows, check, merge
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def problem_of(scenario: Scenario, net: Network) -> Problem:
         problem = build(
             net.fabric, net.flows, net.routes,
             packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision, seed=scenario.seed,
+            traffic_class=traffic_class(scenario, net.entry), classes=max(len(scenario.queue.classes), 1),
         )  # fmt: skip
     return replace(problem, faults=schedule(scenario, net.fabric))
 
@@ -134,7 +135,8 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
             text = f"{scenario.balancer.kind} moves bytes between paths, and every flow has a single one; leave it out"
             raise InputError(scenario.source.sentence(("balancer", "kind"), text))
         balancer = balancer_law(scenario, real)
-    return Model(links, ports, transport_law(scenario, net, real), split, recovery, balancer)
+    law, classes = transport_law(scenario, net, real), classes_law(scenario, net, real)
+    return Model(links, ports, law, split, recovery, balancer, classes)
 
 
 def _fabric(scenario: Scenario) -> Fabric:
@@ -163,21 +165,10 @@ def _flows(scenario: Scenario, fabric: Fabric) -> tuple[Flows, Int]:
 
 
 def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
-    """Buffers and thresholds per link; a threshold above the other one is refused."""
-
-    def given(amount: Amount | str) -> float | None:
-        return amount.bytes(base.bdp) if isinstance(amount, Amount) else None
-
+    """Buffers and thresholds per link, of a port with one queue; a threshold above the other one is refused."""
     queue = scenario.queue
     buffer = queue.buffer if isinstance(queue, Trim | TailDrop) else "auto"
-    amounts = {"buffer": given(buffer), "ecn_low": given(queue.ecn_low), "ecn_high": given(queue.ecn_high)}
-    queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **amounts)
-    wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
-    if len(wrong):
-        low, high = (show_size(float(side[wrong[0]])) for side in (queues.ecn_low, queues.ecn_high))
-        key = "ecn_low" if queue.ecn_low != "auto" else "ecn_high"
-        text = f"ecn_low would be {low}, above ecn_high at {high}; give a lower ecn_low or a higher ecn_high"
-        raise InputError(scenario.source.sentence(("queue", key), text))
+    queues = sized(scenario, fabric, base, ("queue",), buffer=buffer, ecn_low=queue.ecn_low, ecn_high=queue.ecn_high)
     if isinstance(queue, Trim | TailDrop):
         return queues
     if isinstance(queue, Pfc) and queue.xon.bytes(base.bdp) > queue.xoff.bytes(base.bdp):
@@ -187,31 +178,40 @@ def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
 
 
 def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> Any:
-    """The queues of the ports, which feel packets where the routing makes these come at random."""
+    """The queues of the ports, class by class, which feel packets where the routing makes these come at random."""
     from fabsim.models.granular import GranularQueue
     from fabsim.models.pfc import PfcQueue
     from fabsim.models.queue import TrimQueue
     from fabsim.models.shared import SharedBuffer
     from fabsim.models.taildrop import TailDrop as TailDropQueue
 
-    chosen, fabric = scenario.queue, net.fabric
-    silent = (fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop)
-    low, high = (np.where(silent, NEVER, x) for x in (net.queues.ecn_low, net.queues.ecn_high))
-    buffer = np.where(np.isnan(net.queues.buffer), NEVER, net.queues.buffer)
+    chosen, fabric, queues = scenario.queue, net.fabric, net.queues
+    count = max(len(chosen.classes), 1)
+
+    def each(by_link: np.ndarray) -> np.ndarray:
+        """The same for all classes."""
+        return np.tile(by_link, count)
+
+    if chosen.classes:
+        own = class_queues(scenario, fabric, net.baseline)
+        queues = own if isinstance(chosen, Trim | TailDrop) else replace(own, buffer=each(queues.buffer))
+    silent = each((fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop))
+    low, high = (np.where(silent, NEVER, x) for x in (queues.ecn_low, queues.ecn_high))
+    buffer = np.where(np.isnan(queues.buffer), NEVER, queues.buffer)
     sizes = real(buffer), real(low), real(high)
     marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
     if isinstance(chosen, Pfc):
-        bounds = [real(x) for x in _pauses(chosen, net, scenario.packet.mtu, float(dt))]
+        bounds = [real(each(x)) for x in _pauses(chosen, net, scenario.packet.mtu, float(dt))]
         return PfcQueue(*sizes, *bounds, **marks)
     if isinstance(chosen, Shared):
-        memory = _memory(chosen, net, scenario.packet.mtu)
-        alpha = np.full(fabric.links, chosen.alpha)
+        memory = each(_memory(chosen, net, scenario.packet.mtu))
+        alpha = np.full(fabric.links * count, chosen.alpha)
         return SharedBuffer(*sizes, real(memory), real(alpha), **marks)
     if isinstance(chosen, TailDrop):
         return TailDropQueue(*sizes, **marks)
     wanted = chosen.granular
     if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
-        return GranularQueue(*sizes, real(np.full(fabric.links, scenario.packet.mtu)), **marks)
+        return GranularQueue(*sizes, real(np.full(fabric.links * count, scenario.packet.mtu)), **marks)
     return TrimQueue(*sizes, **marks)
 
 

@@ -8,6 +8,7 @@ from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count
 from fabsim.scenario.keys.balancer import Oblivious
 from fabsim.scenario.keys.direct import Dragonfly, GraphMl
 from fabsim.scenario.keys.fabric import HtsimTopology
+from fabsim.scenario.keys.queue import Pfc, Shared
 from fabsim.scenario.keys.routing import Ecmp, Explicit, SwitchSpray, Valiant
 from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
 from fabsim.scenario.keys.transport import Mixed, Window
@@ -18,7 +19,7 @@ from fabsim.units import Amount, show_time, shown
 
 def contradictions(scenario: Sections) -> list[Fault]:
     """Paths and sentences of everything that contradicts something else."""
-    rules = (_packet, _fabric, _routing, _balancer, _queue, _transport, _faults, _packets)
+    rules = (_packet, _fabric, _routing, _balancer, _queue, _classes, _transport, _faults, _packets)
     faults = [fault for rule in rules for fault in rule(scenario)]
     hosts = host_count(scenario)
     if hosts is not None and not faults:
@@ -102,6 +103,27 @@ def _queue(scenario: Sections) -> Iterator[Fault]:
         yield ("queue", "ecn_low"), f"above ecn_high ({high}), given {low}; give at most {high}"
     if isinstance(buffer, Amount) and buffer.value == 0:
         yield ("queue", "buffer"), "a port without a buffer passes nothing, given 0; write it like 1 BDP"
+
+
+def _classes(scenario: Sections) -> Iterator[Fault]:
+    """Classes by name: each once, and none that is not there."""
+    queue, names = scenario.queue, [own.name for own in scenario.queue.classes]
+    for number, own in enumerate(queue.classes):
+        where: KeyPath = ("queue", "classes", number)
+        if own.name in names[:number]:
+            yield (*where, "name"), f"a second class {shown(own.name)}; give each a name of its own"
+        if own.buffer != "auto" and isinstance(queue, Pfc | Shared):
+            text = f"ports have no buffers of their own under kind: {queue.kind}; leave it out"
+            yield (*where, "buffer"), text
+        elif isinstance(own.buffer, Amount) and own.buffer.value == 0:
+            yield (*where, "buffer"), "a queue without a buffer passes nothing, given 0; write it like 1 BDP"
+        if isinstance(own.ecn_low, Amount) and isinstance(own.ecn_high, Amount) and _above(own.ecn_low, own.ecn_high):
+            yield (*where, "ecn_low"), f"above ecn_high ({own.ecn_high}), given {own.ecn_low}; give at most that"
+    for number, entry in enumerate(scenario.traffic):
+        name = getattr(entry, "class")
+        if name is not None and name not in names:
+            there = f"the classes are {', '.join(names)}" if names else "queue.classes declares none"
+            yield ("traffic", number, "class"), f"there is no class {shown(name)}; {there}"
 
 
 def _transport(scenario: Sections) -> Iterator[Fault]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fabsim.collect import Watch, collect
 from fabsim.errors import InputError
 from fabsim.results import Result
+from fabsim.scenario.classes import traffic_class
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.ensemble import ensemble
 from fabsim.scenario.keys.transport import Mixed
@@ -100,4 +101,6 @@ def advance(
         zero_load=zero_load(scenario, net),
         buffer=net.queues.buffer,
         watch=watch,
+        classes=[own.name for own in scenario.queue.classes] or ["all"],
+        traffic_class=traffic_class(scenario, net.entry),
     )

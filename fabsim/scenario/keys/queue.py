@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Data, Section, like
+from fabsim.scenario.keys.classes import TrafficClass
+from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, like
 from fabsim.scenario.keys.window import Share
 from fabsim.units import Amount
 
 
 class Marking(Section):
-    """What the queues of all kinds have: congestion marks on a ramp."""
+    """What the queues of all kinds have: congestion marks on a ramp, and classes of traffic."""
 
     ecn_low: AutoData = like(
         "0.2 BDP",
@@ -45,6 +46,12 @@ class Marking(Section):
     )
     ecn_last_hop: bool = like(
         "false", True, means="whether the ports towards hosts mark, too", source="UEC specification 1.0: all ports do"
+    )
+    classes: Many[TrafficClass] = like(
+        "[{name: control, priority: 0}, {name: bulk, weight: 3}]",
+        (),
+        means="classes of traffic, each with a queue of its own at every port",
+        source="ours: one queue a port",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fabsim.scenario.keys.classes import Classed
 from fabsim.scenario.keys.fields import (
     ALMOST,
     Count,
@@ -24,7 +25,7 @@ from fabsim.scenario.keys.fields import (
 )
 
 
-class TrafficSection(Section):
+class TrafficSection(Classed):
     """What all generated traffic has."""
 
     start: Time = like("0 us", 0.0, means="when its flows may first send", source="ours: at once", smooth=ALMOST)
@@ -93,7 +94,7 @@ class OneFlow(Section):
     )
 
 
-class ListedFlows(Section):
+class ListedFlows(Classed):
     """Flows one by one: in the scenario (`list`), or in a CSV `file` with the columns src,dst,bytes[,start_us]."""
 
     kind: Literal["flows"]
@@ -132,7 +133,7 @@ class Ring(TrafficSection):
     )
 
 
-class HtsimMatrix(Section):
+class HtsimMatrix(Classed):
     """A connection matrix of the htsim packet simulators (.cm); its start times have no unit of their own."""
 
     kind: Literal["htsim"]
