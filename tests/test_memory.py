@@ -26,7 +26,7 @@ def test_refused_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_grows_with_flows_paths_and_precision() -> None:
     sc = fabsim.load(SCENARIO)
     net = sc.network()
-    one = memory.needed(net.fabric, net.flows, True, 4)
-    assert memory.needed(net.fabric, net.flows, False, 4) == 16 * one
-    assert memory.needed(net.fabric, net.flows, True, 8) == 2 * one
+    one = memory.needed(net.fabric, net.flows, 1, 4)
+    assert memory.needed(net.fabric, net.flows, None, 4) == 16 * one
+    assert memory.needed(net.fabric, net.flows, 1, 8) == 2 * one
     assert memory.available() > 1e6

@@ -125,6 +125,8 @@ def look(s: Setup, step: Array) -> tuple[Setup, Now | None]:
     if s.faults is None:
         return s, None
     f, time = s.faults, step.astype(s.faults.begin.dtype)
+    if s.finds:
+        return replace(s, loss=1.0 - passes(s, step)), slow_links(f, time)
     active, lives = f.active(time), f.lives(time - f.react)
     dead = 1.0 - f.lives(time)
     now = Now(f.left((1.0 - f.speed) * active), dead, (1.0 - lives) * dead)
@@ -132,6 +134,21 @@ def look(s: Setup, step: Array) -> tuple[Setup, Now | None]:
         kept = f.left(f.loss * active)
         s = replace(s, loss=1.0 - (kept if s.loss is None else kept * (1.0 - s.loss)))
     return redirect(s, living(s.problem, lives)), now
+
+
+def passes(s: Setup, step: Array) -> Array:
+    """[L + 1] the share of what leaves each link that is not lost, where a dead one loses all."""
+    kept = jnp.ones_like(s.capacity) if s.loss is None else 1.0 - s.loss
+    if s.faults is None:
+        return kept
+    f, active = s.faults, s.faults.active(step.astype(s.faults.begin.dtype))
+    return kept * f.left(jnp.where(f.speed <= 0, active, 0.0 if f.loss is None else f.loss * active))
+
+
+def slow_links(f: Faults, time: Array) -> Now:
+    """The fabric of senders that find out by themselves: links that are slow, and none that is dead."""
+    up = f.left(jnp.where(f.speed > 0, (1.0 - f.speed) * f.active(time), 0.0))
+    return Now(up, jnp.zeros_like(up), jnp.zeros_like(up))
 
 
 def slowed(s: Setup, now: Now | None) -> Setup:

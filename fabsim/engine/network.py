@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
@@ -13,6 +15,27 @@ from fabsim.engine.state import Fluid, State
 from fabsim.models.queue import NOTHING, PortState, Signal, TrimQueue
 from fabsim.typing import Array
 from fabsim_kernels.load import load, read
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """What does not go on, units.
+
+    Attributes:
+        fabric: [H, F, K].
+        egress: [F, P] at the receivers' down links.
+        nic: [F, P] behind the senders' ports; None where nothing is lost there.
+    """
+
+    fabric: Array
+    egress: Array
+    nic: Array | None = None
+
+    def by_flow(self) -> Array:
+        """[F] all of it."""
+        inner = self.fabric.sum((0, -1)) + self.egress.sum(-1)
+        return inner if self.nic is None else inner + self.nic.sum(-1)
 
 
 def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Signal]:
@@ -62,12 +85,12 @@ def give_up(ports: PortState, signal: Signal, events: Now | None) -> tuple[PortS
 
 def depart(
     s: Setup, state: State, signal: Signal, opening: Array | None, events: Now | None
-) -> tuple[Fluid, Fluid, Array]:
-    """What waits after this step, what leaves each hop in it, and [F] what was cut or given up."""
+) -> tuple[Fluid, Fluid, Missing]:
+    """What waits after this step, what leaves each hop in it, and what was cut or given up."""
     fabric, egress = read(s.problem.at, acts(s, signal, opening, events))
     wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue, events is not None)
     wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue, events is not None)
-    return Fluid(wait_f, wait_e), Fluid(out_f, out_e), cut_f.sum((0, -1)) + cut_e.sum(-1)
+    return Fluid(wait_f, wait_e), Fluid(out_f, out_e), Missing(cut_f, cut_e)
 
 
 def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) -> Array:
@@ -80,8 +103,8 @@ def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) ->
     return jnp.stack(seen, -1)
 
 
-def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Array | None, Array]:
-    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, [F] what links lost, and
+def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Missing | None, Array]:
+    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, what links lost, and
     [F, C, K] what comes to the receivers' down links by each lane.
 
     sent: [F, P] units that leave by each port of the senders; loss: [L + 1] share of what leaves that a link loses.
@@ -94,7 +117,7 @@ def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[F
         out_f, gone_f = over_wire(out_f, fabric)
         out_e, gone_e = over_wire(out_e, egress)
         off = sent * loss[p.port_link]
-        sent, gone = sent - off, gone_f.sum((0, -1)) + gone_e.sum(-1) + off.sum(-1)
+        sent, gone = sent - off, Missing(gone_f, gone_e, off)
     hops, flows, channels, lanes = out_f.shape
     planes = sent.shape[1]
 

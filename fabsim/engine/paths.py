@@ -10,28 +10,42 @@ import jax.numpy as jnp
 
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import heard
-from fabsim.engine.network import acts, over_wire, pass_hop
+from fabsim.engine.found import lose
+from fabsim.engine.network import Missing, acts, over_wire, pass_hop
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Paths, State
-from fabsim.models.protocol import PathFeedback
+from fabsim.models.protocol import Found, PathFeedback
 from fabsim.models.queue import Signal
 from fabsim.typing import Array
 
 
 def advance(
-    s: Setup, state: State, signal: Signal, opening: Array | None, events: Now | None, loss: Array | None, onto: Array
+    s: Setup,
+    state: State,
+    signal: Signal,
+    opening: Array | None,
+    events: Now | None,
+    loss: Array | None,
+    onto: Array,
+    missing: tuple[Missing, Missing | None],
 ) -> Paths | None:
-    """Move the lanes through the last port in this step. onto: [F, C, K] what comes there in the next."""
+    """Move the lanes through the last port in this step.
+
+    onto: [F, C, K] what comes there in the next; missing: what ports cut, and what links lost.
+    """
     paths = state.paths
     if paths is None:
         return None
     seen = by_lane(s, acts(s, signal, opening, events))
-    waiting, out, _ = pass_hop(paths.waiting, paths.moving, seen, s.queue, events is not None)
+    waiting, out, cut = pass_hop(paths.waiting, paths.moving, seen, s.queue, events is not None)
+    if s.finds and s.queue.trims:  # what is trimmed at the last hop says nothing of its path
+        out = out.at[:, 1].set(paths.moving[:, 1])
+    off = jnp.zeros_like(cut)
     if loss is not None:
-        out, _ = over_wire(out, by_lane(s, loss[:, None]))
+        out, off = over_wire(out, by_lane(s, loss[:, None]))
     reached = out[:, :3].transpose(1, 2, 0).reshape(-1, s.problem.flows)
     ring = paths.ring.at[state.step % s.problem.ring].set(reached)
-    return Paths(waiting, onto, ring)
+    return Paths(waiting, onto, ring, lose(s, paths.gone, off, cut, *missing))
 
 
 def by_lane(s: Setup, of_links: Array) -> Array:
@@ -40,8 +54,8 @@ def by_lane(s: Setup, of_links: Array) -> Array:
     return jnp.repeat(of_links[s.problem.at.last], lanes, 1).swapaxes(1, 2)
 
 
-def look_back(s: Setup, paths: Paths, step: Array) -> PathFeedback:
+def look_back(s: Setup, paths: Paths, step: Array, found: Found | None) -> PathFeedback:
     """What comes back to the senders now; all paths of a flow are equally long, as they are for the transport."""
     back = heard(paths.ring, step, s.beyond_mean + s.back)
     data, trimmed, marked = back.reshape(3, -1, s.problem.flows).swapaxes(1, 2)
-    return PathFeedback(acked=data, marked=marked, trimmed=trimmed)
+    return PathFeedback(acked=data, marked=marked, trimmed=trimmed, found=found)

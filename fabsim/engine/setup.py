@@ -97,6 +97,16 @@ class Setup:
         """Whether anybody reads marks and delays, so that they are carried with the bytes."""
         return self.transport.signals or self.balancer is not None
 
+    @property
+    def finds(self) -> bool:
+        """Whether senders find out about links by themselves; nobody tells them, then."""
+        return finds(self.balancer)
+
+
+def finds(balancer: Balancer[Any] | None) -> bool:
+    """Whether a balancer finds out about links by itself; laws need not say that they do not."""
+    return getattr(balancer, "finds", False)
+
 
 def share_of_link(problem: Problem, share: Array) -> Array:
     """[H, F, K] the share of a flow that takes the link of each lane at each hop, by whichever lanes."""
@@ -109,7 +119,7 @@ def share_of_link(problem: Problem, share: Array) -> Array:
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
     recovery answers, and for another number of classes than that of the problem."""
-    losing = problem.faults is not None and problem.faults.loss is not None
+    losing = problem.faults is not None and (problem.faults.loss is not None or finds(model.balancer))
     silent = not model.queue.trims or model.links.loss is not None or losing
     if silent and model.recovery is None:
         raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")
@@ -172,7 +182,7 @@ def steer(s: Setup, share: Array, in_flight: Array) -> Setup:
 
     Delays, and the ports in use, stay those of the routing's split. On a lane that the balancer has all but left a
     packet goes once in a while: the last one there goes before the flow's end, by as much as its packets are further
-    apart than those of the lane that has most.
+    apart than those of the lane that has most. A port whose lanes have no share at all sends nothing.
     """
     plane, within = by_port(s.problem, share)
     line = s.rate.sum(-1)
@@ -181,6 +191,7 @@ def steer(s: Setup, share: Array, in_flight: Array) -> Setup:
     return replace(
         s,
         share=share,
+        rate=jnp.where(plane > 0, s.rate, 0.0),
         plane=plane,
         within=within,
         early=(s.packet / pace)[:, None] * apart,

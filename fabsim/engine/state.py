@@ -102,11 +102,14 @@ class Paths:
         waiting: [F, C, K] what waits there.
         moving: [F, C, K] what comes there in the next step.
         ring: [D, 3 K, F] what reached the receivers by each lane in the last D steps: data, trimmed, marked.
+        gone: [F, K] what was lost in silence on each lane and is not missed yet; None unless the balancer `finds` and
+            something can be lost.
     """
 
     waiting: Array
     moving: Array
     ring: Array
+    gone: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -209,6 +212,7 @@ def no_paths(s: Setup) -> Paths:
         jnp.zeros((flows, 3, lanes), real),
         jnp.zeros((flows, 4, lanes), real),
         jnp.zeros((s.problem.ring, 3 * lanes, flows), real),
+        jnp.zeros((flows, lanes), real) if s.finds and s.recovery is not None else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import classed, faults, paths, tags, telemetry
+from fabsim.engine import classed, faults, found, paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
@@ -66,7 +66,9 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
     balance = None
     if s.balancer is not None and state.paths is not None:
         with jax.named_scope("balance"):
-            back = paths.look_back(s, state.paths, state.step)
+            lanes, news = found.find(s, state.paths, missed, state.step)
+            state = replace(state, paths=lanes)
+            back = paths.look_back(s, lanes, state.step, news)
             balance = s.balancer.step(state.balance, back, s.share, sender(s, flow))
             s = steer(s, s.balancer.split(balance, s.share), flow.in_flight)
     base = s
@@ -95,8 +97,9 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto = travel(s, leaving, sent, loss)
         last = None if down is None else LastPorts(down, onto[:, 0])
-        by_path = None if state.paths is None else paths.advance(s, state, signal, pace, events, loss, onto)
-        recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut, gone)
+        by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone))
+        silent = None if gone is None else gone.by_flow()
+        recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut.by_flow(), silent)
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
         tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, passing(pace, events))

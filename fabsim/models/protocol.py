@@ -114,18 +114,36 @@ class Feedback:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Found:
+    """What a sender finds out about its paths by itself, with nobody to tell it of links.
+
+    Attributes:
+        lost: [F, K] units that it misses now: lost in silence on this path, and sent again from now on.
+        through: [F, K] share of probes on this path that come back.
+        ports: [F, P] 1 where the ports of both ends were up the law's `remap` ago, else 0.
+    """
+
+    lost: Array
+    through: Array
+    ports: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class PathFeedback:
     """What came back to the sender in this step, by path. Shapes [F, K].
 
     Attributes:
         acked: units acknowledged.
         marked: units of these that carried a congestion mark, wherever it was set.
-        trimmed: units reported as trimmed.
+        trimmed: units reported as trimmed; for a law that `finds`, before the last hop.
+        found: what else it finds out; None unless the law `finds`.
     """
 
     acked: Array
     marked: Array
     trimmed: Array
+    found: Found | None = None
 
 
 class Transport(Protocol[S]):
@@ -158,6 +176,9 @@ class Balancer(Protocol[S]):
 
     `base` [F, K] is the split of the routing: what a flow begins with, and what is drawn where nothing is known. A path
     on which it is zero is never used. Delays are those of `base`, as the transport's are.
+
+    A law with `finds = True` (others need not say) finds out about links by itself, from its own losses, probes and
+    ports: it is told what it `Found`, and nobody redirects its flows when links die. It has a field `remap`, s.
     """
 
     def init(self, base: Array, sender: Sender) -> S:

@@ -21,17 +21,20 @@ WALKERS = 1 << 20  # entropy values that are hashed at a time: bounds the memory
 SPARSE = 4  # with this many times more paths than entropy values, the drawn paths are listed and not all paths
 
 
-def ecmp(fabric: Fabric, flows: Flows, *, seed: int, polarised: bool = False) -> Routes:
-    """One path a flow, hashed by flow number with a salt per switch (one salt for all where `polarised`).
+def ecmp(fabric: Fabric, flows: Flows, *, seed: int, polarised: bool = False, queue_pairs: int = 1) -> Routes:
+    """One path a flow, hashed by flow number with a salt per switch (one salt for all where `polarised`); with
+    `queue_pairs`, so many independent draws, each with an equal part of the flow.
 
-    A host with several ports that lead there hashes the flow to one of them.
+    A host with several ports that lead there hashes each to one of them.
     """
+    if queue_pairs < 1:
+        raise InputError(f"queue_pairs: {queue_pairs} given, at least 1 is needed")
     ends = find_ends(fabric, flows)
     hashing = seeded_hash(len(fabric.names) - fabric.hosts, seed, polarised)
-    flow = np.arange(flows.count)
-    block = ends.block(flow, hashing.port(flow, ends.ways))
-    links, _ = _hashed(ends, flow, block, hashing.keys(flow, np.zeros_like(flow)), hashing)
-    return Routes(join(ends.only(block), links[:, None, None, :]), np.ones((flows.count, 1)))
+    flow, number = np.broadcast_arrays(np.arange(flows.count)[:, None], np.arange(queue_pairs))
+    block = ends.block(flow, hashing.port(flow + flows.count * number, ends.ways[flow]))
+    links, _ = _draw(ends, flow, block, number, hashing)
+    return Routes(join(ends.only(block), links[:, :, None]), np.full(flow.shape, 1.0 / queue_pairs))
 
 
 def all_paths(fabric: Fabric, flows: Flows) -> Routes:

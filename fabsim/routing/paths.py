@@ -56,9 +56,9 @@ class Ends:
         return order[flow, way]
 
     def only(self, block: Int) -> Ends:
-        """The ends with one block a flow [F]."""
-        pick = (np.arange(len(block)), block)
-        up, down, pair, rank = (column[pick][:, None] for column in (self.up, self.down, self.pair, self.rank))
+        """The ends with chosen blocks of each flow [F, Q]."""
+        pick = (np.arange(len(block))[:, None], block)
+        up, down, pair, rank = (column[pick] for column in (self.up, self.down, self.pair, self.rank))
         return replace(self, up=up, down=down, pair=pair, carries=np.ones(up.shape, bool), rank=rank)
 
     @property

@@ -46,8 +46,9 @@ def build_flows(scenario: Scenario, number: int, hosts: int, seed: int) -> Flows
 def build_routes(scenario: Scenario, fabric: Fabric, flows: Flows) -> Routes:
     """The routes of all flows. Raises InputError."""
     match scenario.routing:
-        case Ecmp(polarised=polarised, seed=seed):
-            return routing.ecmp(fabric, flows, seed=scenario.seed if seed is None else seed, polarised=polarised)
+        case Ecmp(polarised=polarised, queue_pairs=pairs, seed=seed):
+            own = scenario.seed if seed is None else seed
+            return routing.ecmp(fabric, flows, seed=own, polarised=polarised, queue_pairs=pairs)
         case SwitchSpray(adaptive=True):
             return routing.proportional(fabric, flows)
         case AllPaths() | SwitchSpray():

@@ -9,6 +9,7 @@ import numpy as np
 from fabsim.routing import utilisation
 from fabsim.scenario.classes import class_lines
 from fabsim.scenario.compile import Network, assemble
+from fabsim.scenario.keys.balancer import Mrc
 from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.schedule import event_lines
@@ -158,6 +159,8 @@ def _inert(scenario: Scenario, signals: bool, losses: bool) -> list[Line]:
         lines.append(("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks"))
     if not scenario.faults and scenario.react != type(scenario).model_fields["react"].default:
         lines.append(("no effect", "react: there are no faults on the way"))
+    if scenario.faults and isinstance(scenario.balancer, Mrc):
+        lines.append(("no effect", "react: mrc finds out by itself, by its own losses, probes and ports"))
     if not losses and scenario.recovery != type(scenario).model_fields["recovery"].default:
         text = f"recovery: a queue of kind {queue.kind} and links without loss lose nothing in silence"
         lines.append(("no effect", text))

@@ -18,7 +18,7 @@ from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.classes import class_queues, classes_law, sized, traffic_class
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
-from fabsim.scenario.keys.balancer import Oblivious
+from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.laws import balancer_law, transport_law
 from fabsim.scenario.memory import refuse_too_large
@@ -68,7 +68,8 @@ def network(scenario: Scenario) -> Network:
     flows, entry = _flows(scenario, fabric)
     with _at(scenario, ("routing",)):
         width = 8 if scenario.precision == "float64" else 4
-        refuse_too_large(fabric, flows, scenario.routing.kind in ("ecmp", "explicit"), width)
+        lanes = {"ecmp": getattr(scenario.routing, "queue_pairs", 1), "explicit": 1}.get(scenario.routing.kind)
+        refuse_too_large(fabric, flows, lanes, width)
         routes = build_routes(scenario, fabric, flows)
     base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
     return Network(fabric, flows, entry, routes, base, queues_of(scenario, fabric, base))
@@ -126,7 +127,8 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
         return np.asarray(values, scenario.precision)
 
     ports = _ports(scenario, net, dt, real)
-    losing = links.loss is not None or any(event.loss for event in scenario.faults)
+    finds = isinstance(scenario.balancer, Mrc) and bool(scenario.faults)  # to whom a dead link is one that loses all
+    losing = links.loss is not None or finds or any(event.loss for event in scenario.faults)
     silent = losing or not ports.trims
     recovery = _recovery(scenario, net.baseline, real) if silent else None
     balancer = None
@@ -242,7 +244,8 @@ def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:
 
     chosen = scenario.recovery
     law = GoBackN if chosen.kind == "go_back_n" else SelectiveRepeat
-    timeout = TIMEOUT * base.rtt if chosen.timeout == "auto" else float(chosen.timeout)
+    own = scenario.balancer.detect if isinstance(scenario.balancer, Mrc) else TIMEOUT * base.rtt
+    timeout = own if chosen.timeout == "auto" else float(chosen.timeout)
     return law(real(timeout), real(chosen.backoff), real(chosen.most))
 
 

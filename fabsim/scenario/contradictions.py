@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count
-from fabsim.scenario.keys.balancer import Oblivious
+from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.direct import Dragonfly, GraphMl
 from fabsim.scenario.keys.fabric import HtsimTopology
 from fabsim.scenario.keys.queue import Pfc, Shared
-from fabsim.scenario.keys.routing import Ecmp, Explicit, SwitchSpray, Valiant
+from fabsim.scenario.keys.routing import ENTROPIES, Drawn, Ecmp, Explicit, SwitchSpray, Valiant
 from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
 from fabsim.scenario.keys.transport import Mixed, Window
 from fabsim.scenario.schema import Sections
@@ -89,12 +89,28 @@ def _balancer(scenario: Sections) -> Iterator[Fault]:
     kind = scenario.balancer.kind
     if isinstance(scenario.balancer, Oblivious):
         return
+    if isinstance(scenario.balancer, Mrc):
+        yield from _mrc(scenario, scenario.balancer)
     if isinstance(scenario.routing, Ecmp | Explicit):
         text = f"{kind} moves bytes between paths, and routing: {{kind: {scenario.routing.kind}}} has one a flow"
         yield ("balancer", "kind"), f"{text}; give routing: {{kind: drawn}}"
     elif isinstance(scenario.routing, SwitchSpray):
         text = f"{kind} chooses at the sender, and under routing: {{kind: switch_spray}} the switches choose"
         yield ("balancer", "kind"), f"{text}; give routing: {{kind: drawn}}"
+
+
+def _mrc(scenario: Sections, mrc: Mrc) -> Iterator[Fault]:
+    """What MRC has in a way of its own: values, and the time after which a loss is missed."""
+    routing = scenario.routing
+    drawn = routing.entropies if isinstance(routing, Drawn) else ENTROPIES
+    values = drawn if mrc.entropies is None else mrc.entropies
+    if mrc.min_active > values:
+        text = f"more than the {values:g} values that are active, given {mrc.min_active:g}; give at most {values:g}"
+        yield ("balancer", "min_active"), text
+    if scenario.recovery.timeout != "auto":
+        given = show_time(scenario.recovery.timeout)
+        text = f"mrc misses a loss by its own detection time, given {given}; give balancer.detect instead"
+        yield ("recovery", "timeout"), text
 
 
 def _queue(scenario: Sections) -> Iterator[Fault]:

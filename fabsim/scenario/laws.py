@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fabsim.scenario.keys.routing import Drawn
+from fabsim.scenario.keys.routing import ENTROPIES, Drawn
 from fabsim.scenario.keys.transport import Mixed, Nscc
 from fabsim.units import Amount
 from fabsim.workload.packet import Packet
@@ -15,9 +15,6 @@ from fabsim.workload.packet import Packet
 if TYPE_CHECKING:
     from fabsim.scenario.compile import Network
     from fabsim.scenario.scenario import Scenario
-
-ENTROPIES = 128
-"""Entropy values of a flow, where its routing draws none."""
 
 
 def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) -> Any:
@@ -35,7 +32,8 @@ def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) 
 def balancer_law(scenario: Scenario, real: Callable[[Any], Any]) -> Any:
     """The balancer; each of its fields is a key of its section, or follows from the routing."""
     section, routing = scenario.balancer, scenario.routing
-    follow = {"entropies": routing.entropies if isinstance(routing, Drawn) else ENTROPIES}
+    drawn = routing.entropies if isinstance(routing, Drawn) else ENTROPIES
+    follow = {"entropies": drawn, "backup": getattr(section, "entropies", None) or drawn}
     law = _named(section)
 
     def value(field: str) -> Any:

@@ -24,10 +24,10 @@ steps, and what routing and a step make in between. Measured: what the peak resi
 from a fat tree of 1,024 hosts over 64 paths to one of 3,456 hosts over 144 (41)."""
 
 
-def needed(fabric: Fabric, flows: Flows, single_path: bool, width: int) -> float:
-    """Bytes, for numbers of `width` bytes."""
+def needed(fabric: Fabric, flows: Flows, lanes: int | None, width: int) -> float:
+    """Bytes, for numbers of `width` bytes. lanes: paths of a flow; None: all that there are."""
     ends = find_ends(fabric, flows)
-    lanes = 1 if single_path else ends.lanes
+    lanes = ends.lanes if lanes is None else lanes
     hops = int(ends.tables.distance[ends.place].max(initial=0)) + 1
     return float(flows.count) * lanes * hops * VALUES * width
 
@@ -51,9 +51,9 @@ def available() -> float:
     return free
 
 
-def refuse_too_large(fabric: Fabric, flows: Flows, single_path: bool, width: int) -> None:
-    """Raises InputError for a scenario that does not fit."""
-    need, have = needed(fabric, flows, single_path, width), available()
+def refuse_too_large(fabric: Fabric, flows: Flows, lanes: int | None, width: int) -> None:
+    """Raises InputError for a scenario that does not fit. lanes: paths of a flow; None: all that there are."""
+    need, have = needed(fabric, flows, lanes, width), available()
     if need > have:
         raise InputError(
             f"{flows.count:,} flows over all their paths need about {show_size(need)} of memory, and {show_size(have)} "

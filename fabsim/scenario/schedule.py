@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.scenario.keys.balancer import Mrc
 from fabsim.scenario.keys.fault import LinkFault
 from fabsim.topology import Fabric, draw_cables, find_links
 from fabsim.typing import Int
@@ -61,7 +62,9 @@ def event_lines(scenario: Scenario, fabric: Fabric) -> list[tuple[str, str]]:
         ("fault", f"{event.link} ({len(links)} link{'s' * (len(links) > 1)}): {_what(event)} {_when(event)}")
         for event, links in zip(scenario.faults, befallen(scenario, fabric), strict=True)
     ]
-    return [*lines, ("react", f"senders know {show_time(scenario.react)} later")] if lines else []
+    if not lines or isinstance(scenario.balancer, Mrc):
+        return lines
+    return [*lines, ("react", f"senders know {show_time(scenario.react)} later")]
 
 
 def _what(event: LinkFault) -> str:

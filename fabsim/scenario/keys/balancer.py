@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.keys.fields import ALMOST, Section, like
+from fabsim.scenario.keys.fields import ALMOST, Section, Span, Time, like
 
 Some = Annotated[float, Field(gt=0.0)]
 
+MRC = "Araujo et al., arXiv:2605.04333; Sohan et al., arXiv:2606.18170"
 REPS = "Bonato et al., REPS, arXiv:2407.21625; uet-htsim"
 
 
@@ -82,4 +83,71 @@ class RepsBitmap(Recycling, InTurns):
     kind: Literal["mixed"]
 
 
-Balancer = Annotated[Oblivious | Reps | Bitmap | RepsBitmap, Field(discriminator="kind")]
+class Mrc(Section):
+    """Entropy values in turn over all planes; a mark or a trim passes one over, a loss retires it, and probes bring it
+    back. Dead links are found by the losses on them, and `react` is nothing to it. Marks of the last hop say nothing of
+    a path: give queue.ecn_last_hop: false."""
+
+    origin = MRC
+    law = "fabsim.models.mrc:Mrc"
+
+    kind: Literal["mrc"]
+    entropies: Some | None = like(
+        "256",
+        None,
+        means="active entropy values of a flow, as many in each plane",
+        absent="those of routing: {kind: drawn}; 128 for other routings",
+        smooth=ALMOST,
+    )
+    backup: Annotated[float, Field(ge=0.0)] | None = like(
+        "128",
+        None,
+        means="values of a flow that wait to take the places of retired ones",
+        absent="as many as are active; how many MRC has is not published",
+        smooth=ALMOST,
+    )
+    skip: Some = like(
+        "1",
+        1.0,
+        means="turns for which a value is passed over after a mark, or a trim before the last hop",
+        source=MRC,
+        smooth=ALMOST,
+    )
+    detect: Span = like(
+        "30 us",
+        30e-6,
+        means="time from a silent loss until the sender misses it: its value is retired, and it is sent again",
+        source=f"{MRC}: a few tens of us; ours is in the middle",
+        smooth=ALMOST,
+    )
+    probe: Span = like(
+        "1 ms",
+        100e-6,
+        means="time from one probe of a retired value to the next",
+        source="ours; MRC's is not published",
+        smooth=ALMOST,
+    )
+    successes: Some = like(
+        "3",
+        10.0,
+        means="probes in a row that must come back before a retired value is used again",
+        source="ours; MRC's is not published",
+        smooth=ALMOST,
+    )
+    min_active: Some = like(
+        "16",
+        8.0,
+        means="values of a flow that are never retired, in equal parts of its planes",
+        source="ours, one for each of 8 planes; MRC's (ev_min_active) is not published",
+        smooth=ALMOST,
+    )
+    remap: Time = like(
+        "100 us",
+        1.0,
+        means="time from a port's going down or up, at either end, until its values have moved to other planes or back",
+        source=f"{MRC}: less than 1 s on a bench, a few seconds in production",
+        smooth=ALMOST,
+    )
+
+
+Balancer = Annotated[Oblivious | Reps | Bitmap | RepsBitmap | Mrc, Field(discriminator="kind")]

@@ -167,7 +167,7 @@ class Timed(Section):
         "auto",
         means="time from a loss until the sender misses it",
         source="ours: a round trip and the full buffers on its way",
-        absent="10 base round trips of the longest route",
+        absent="10 base round trips of the longest route; with balancer: {kind: mrc}, its detect",
         smooth=ALMOST,
     )
     backoff: Annotated[float, Field(ge=1.0)] = like(

@@ -8,11 +8,21 @@ from pydantic import Field
 
 from fabsim.scenario.keys.fields import ALMOST, Count, Fraction, Section, Seed, Text, like
 
+ENTROPIES = 128
+"""Entropy values of a flow, where its routing draws none."""
+
 
 class Ecmp(Section):
-    """One path a flow, by a seeded hash at every switch; `polarised`: all switches use the same hash."""
+    """One path a flow, by a seeded hash at every switch; `polarised`: all switches use the same hash. With several
+    queue pairs a flow has a path for each, and equal parts; its window is one, and it ends with its slowest part."""
 
     kind: Literal["ecmp"]
+    queue_pairs: Count = like(
+        "8",
+        1,
+        means="equal parts of a flow that are hashed each by itself",
+        source="one connection; RoCE with 8 to 16 is common (Araujo et al., arXiv:2605.04333)",
+    )
     polarised: bool = like(
         "false",
         False,

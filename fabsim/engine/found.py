@@ -1,0 +1,72 @@
+"""What senders find out by themselves: which path lost what they miss, what their probes meet, which ports are up.
+
+A loss is missed when the flow's recovery says so, and is then known by the path that it was lost on: a receiver names
+what did arrive, and the sender knows where it sent the rest. Probes are small, weigh nothing, and are as quick as a
+step: their period is long beside a round trip. The port of a NIC knows its own link, and tells its peers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+
+from fabsim.engine.faults import passes
+from fabsim.engine.network import Missing
+from fabsim.engine.setup import Setup
+from fabsim.engine.state import Paths
+from fabsim.models.protocol import Found
+from fabsim.typing import Array
+from fabsim_kernels.load import read
+
+
+def find(s: Setup, paths: Paths, missed: Array, step: Array) -> tuple[Paths, Found | None]:
+    """What a sender finds out in this step, and the lanes without what is missed now. missed: [F] units."""
+    if not s.finds:
+        return paths, None
+    lost = jnp.zeros_like(s.share)
+    if paths.gone is not None:
+        known = (missed > 0)[:, None]
+        lost = jnp.where(known, paths.gone, 0.0)
+        paths = replace(paths, gone=jnp.where(known, 0.0, paths.gone))
+    return paths, Found(lost, through(s, step), ports(s, step))
+
+
+def through(s: Setup, step: Array) -> Array:
+    """[F, K] share of probes that come through: by the sender's port, the fabric and the down link."""
+    p, lanes = s.problem, s.share.shape[1] // s.problem.planes
+    if s.faults is None and s.loss is None:
+        return jnp.ones_like(s.share)
+    kept = passes(s, step)
+    fabric, egress = read(p.at, kept[:, None])
+    return fabric[:, :, 0].prod(0) * jnp.repeat(egress[:, 0] * kept[p.port_link], lanes, -1)
+
+
+def ports(s: Setup, step: Array) -> Array:
+    """[F, P] 1 where the ports at both ends were up some time ago, as long as it takes to move the values."""
+    p = s.problem
+    if s.faults is None or s.balancer is None:
+        return jnp.ones_like(s.rate)
+    ago = s.balancer.remap / p.dt  # type: ignore[attr-defined]
+    lives = s.faults.lives(step.astype(s.faults.begin.dtype) - ago)
+    return lives[p.port_link] * lives[p.at.last]
+
+
+def lose(
+    s: Setup, gone: Array | None, last: Array, cut_last: Array, cut: Missing, lost: Missing | None
+) -> Array | None:
+    """[F, K] what is gone and not missed yet, after this step.
+
+    last, cut_last: [F, K] units lost behind the last port, and cut there; cut: what all ports cut; lost: what all
+    links lost.
+    """
+    if gone is None:
+        return None
+    gone = gone + last
+    if not s.queue.trims:
+        gone = gone + cut_last + cut.fabric.sum(0)
+    if lost is not None:
+        gone = gone + lost.fabric.sum(0)
+        if lost.nic is not None:
+            gone = gone + jnp.repeat(lost.nic, s.within.shape[1] // s.problem.planes, -1) * s.within
+    return gone
