@@ -131,7 +131,7 @@ def _revalidated(scenario: Scenario, source: Source, changed: Set[str]) -> Scena
     except ValidationError:
         return None
     found = scenario.model_copy(update=parts)
-    found.__dict__.pop("variants", None)  # those of the scenario that it was
+    vars(found).pop("variants", None)  # those of the scenario that it was
     found._source = source
     return None if contradictions(found) else found
 
@@ -140,7 +140,8 @@ def _revalidated(scenario: Scenario, source: Source, changed: Set[str]) -> Scena
 def _alone(key: str) -> type[Section]:
     """A section of nothing but one key of the file."""
     field = Scenario.model_fields[key]
-    return create_model(key, __base__=Section, **{key: (field.annotation, field)})
+    fields: dict[str, Any] = {key: (field.annotation, field)}
+    return create_model(key, __base__=Section, **fields)
 
 
 def _single(source: Source) -> Source:
