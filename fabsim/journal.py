@@ -1,6 +1,6 @@
 """A folder that fills shard by shard and loses nothing: what a sweep has done so far.
 
-    DIR/plan.json                   what is to be done; written once, by whoever comes first
+    DIR/plan.json                   what is to be done; written by whoever comes first, and settled by the first shard
     DIR/shards/00012-1f0c....h5     a finished shard; its name ends in the SHA-256 of its bytes
     DIR/sweep.h5                    all shards as one file, once all are there
 
@@ -18,21 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabsim.errors import InputError
+from fabsim.errors import InputError, Stopped
 from fabsim.store import Sheet, decode, encode, publish
 
 DIGITS = 16
 """Hexadecimal digits of the checksum in a name: 64 bits."""
 
+PLAN = "plan.json"
 Plan = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Journal:
-    """The folder of a sweep, and its plan as JSON data."""
+    """The folder of a sweep, its plan as JSON data, and which writing of it that is."""
 
     folder: Path
     plan: Plan
+    edition: tuple[int, ...]
 
     @property
     def whole(self) -> Path:
@@ -45,9 +47,25 @@ class Journal:
         return {int(file.name.split("-")[0]): file for file in reversed(files)}
 
     def put(self, number: int, sheet: Sheet) -> None:
-        """Add a shard. Raises OSError if the disk is full; then nothing of it is there."""
+        """Add a shard.
+
+        Raises:
+            OSError: the disk is full; then nothing of it is there.
+            Stopped: another process has made the plan anew, so that the shard is none of it.
+        """
+        if edition(self.folder) != self.edition:
+            raise Stopped(f"{self.folder}: another process has made the plan anew; run the command again to go on")
         content = encode({"": sheet})
         publish(shards(self.folder) / f"{number:05d}-{checksum(content)}.h5", content, force=True)
+
+    def begun_anew(self, plan: Plan) -> Journal:
+        """With another plan, as long as no shard is done."""
+        if self.done():
+            raise Stopped(f"{self.folder}: another process has begun; run the command again to go on")
+        publish(self.folder / PLAN, json.dumps(plan).encode(), force=True)
+        found = existing(self.folder)
+        assert found is not None
+        return found
 
     def sheets(self) -> Iterator[tuple[int, Sheet]]:
         """The finished shards, in order."""
@@ -79,7 +97,7 @@ def begin(folder: str | Path, plan: Plan) -> Journal:
         raise InputError(f"{folder}: there is no folder {place.parent}; make it first, or name another place")
     shards(place).mkdir(parents=True, exist_ok=True)
     with suppress(InputError):  # it is there already
-        publish(place / "plan.json", json.dumps(plan).encode())
+        publish(place / PLAN, json.dumps(plan).encode())
     found = existing(place)
     assert found is not None
     return found
@@ -94,15 +112,22 @@ def existing(folder: str | Path) -> Journal | None:
     place = Path(folder)
     if place.is_file():
         raise InputError(f"{folder}: is a file; a sweep is a folder, so name another place")
-    plan = place / "plan.json"
+    plan = place / PLAN
     if not plan.is_file():
         if place.is_dir() and any(file.name != "shards" for file in place.iterdir()):
             raise InputError(f"{folder}: holds something else than a sweep; name an empty or a new folder")
         return None
     try:
-        return Journal(place, json.loads(plan.read_text(encoding="utf-8")))
+        now = edition(place)
+        return Journal(place, json.loads(plan.read_text(encoding="utf-8")), now)
     except ValueError as error:
         raise InputError(f"{plan}: cannot be read ({error}); name another folder") from None
+
+
+def edition(folder: Path) -> tuple[int, ...]:
+    """Another one each time that the plan is written."""
+    told = (folder / PLAN).stat()
+    return told.st_ino, told.st_mtime_ns, told.st_size
 
 
 def shards(folder: Path) -> Path:

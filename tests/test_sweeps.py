@@ -14,8 +14,11 @@ import pytest
 import xarray
 
 import fabsim
+from fabsim import journal
 from fabsim.cli import main
 from fabsim.scenario.batch import Compiler
+from fabsim.scenario.files import _names, checksums
+from fabsim.store import Sheet, Variable
 from fabsim.study import outcomes
 from fabsim.sweeps.design import design
 from fabsim.sweeps.plan import Plan, plan
@@ -184,19 +187,59 @@ def test_when_nothing_works_it_is_said(folder: Path, capsys: pytest.CaptureFixtu
     assert "shift by 4" in capsys.readouterr().err
 
 
-def test_out_of_memory_goes_on_in_smaller_parts(monkeypatch: pytest.MonkeyPatch, reference: xarray.Dataset) -> None:
+def out_of_memory(monkeypatch: pytest.MonkeyPatch, fits: Any) -> list[int]:
+    """Batches for which `fits` (of their number and size) is false do not fit into memory; the sizes that are tried."""
     sizes, run_batch = [], outcomes.run_batch
 
     def short(one: Any, **options: Any) -> Any:
         sizes.append(options["like"])
-        if options["like"] > 2:
+        if not fits(len(sizes), options["like"]):
             raise RuntimeError("RESOURCE_EXHAUSTED: out of memory")
         return run_batch(one, **options)
 
     monkeypatch.setattr(outcomes, "run_batch", short)
-    found = fabsim.sweep(fabsim.load({**base(), "sweep": sweep_of()}), progress=False)
-    assert sizes == [3, 2, 2] * 4
+    return sizes
+
+
+def test_out_of_memory_before_the_first_shard_plans_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, reference: xarray.Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = out_of_memory(monkeypatch, lambda _, size: size < 3)
+    found = fabsim.sweep(fabsim.load("s.yaml", sweep__batch=6), "d", progress=False)
+    assert sizes == [6, 3, *[1] * 12]
+    assert "out of memory with 6 scenarios at a time; the sweep is planned anew" in capsys.readouterr().err
+    assert len(list(Path("d/shards").iterdir())) == 12
+    assert json.loads(Path("d/plan.json").read_text())["programs"][0]["size"] == 1
     np.testing.assert_allclose(found.last_completion, reference.last_completion, rtol=1e-5)
+
+
+def test_out_of_memory_later_goes_on_in_smaller_parts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, reference: xarray.Dataset
+) -> None:
+    sizes = out_of_memory(monkeypatch, lambda number, size: number == 1 or size <= 2)
+    fabsim.sweep(fabsim.load("s.yaml"), "d", progress=False)
+    assert sizes == [3, *[3, 2, 2] * 3]
+    sizes.clear()
+    fabsim.sweep(fabsim.load("s.yaml"), "e", rank=Rank(1, 2), progress=False)  # others follow the same plan
+    assert sizes == [3, 3, 2, 2]
+    np.testing.assert_allclose(fabsim.open("d").last_completion, reference.last_completion, rtol=1e-5)
+    sizes = out_of_memory(monkeypatch, lambda number, _: False)
+    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+        fabsim.sweep(fabsim.load("s.yaml"), progress=False)
+
+
+def test_a_shard_of_a_plan_that_was_made_anew_is_not_kept(folder: Path) -> None:
+    fabsim.sweep(fabsim.load("s.yaml"), "d", rank=Rank(8, 9), progress=False)
+    mine, other = journal.existing("d"), journal.existing("d")
+    assert mine is not None
+    assert other is not None
+    other = other.begun_anew({**other.plan, "refused": {}})
+    sheet = Sheet({"point": Variable(("point",), np.arange(3))})
+    with pytest.raises(fabsim.Stopped, match="d: another process has made the plan anew"):
+        mine.put(0, sheet)
+    other.put(0, sheet)
+    with pytest.raises(fabsim.Stopped, match="d: another process has begun"):
+        other.begun_anew(other.plan)
 
 
 # Journal
@@ -234,6 +277,26 @@ def test_another_scenario_is_refused(folder: Path, capsys: pytest.CaptureFixture
     assert "is a file" in capsys.readouterr().err
 
 
+def test_files_that_a_scenario_names_are_part_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flows, other = Path("flows.csv"), Path("other.csv")
+    flows.write_text("src,dst,bytes\n0,4,100000\n")
+    other.write_text("src,dst,bytes\n1,5,100000\n")
+    listed = SMALL.replace("{kind: shift, by: 4, size: 256 KiB}", "{kind: flows, file: flows.csv}")
+    Path("f.yaml").write_text(listed + "sweep: {grid: {traffic.0.file: [flows.csv, other.csv]}}\n")
+    scenario = fabsim.load("f.yaml")
+    assert set(checksums(scenario)) == {"flows.csv", "other.csv"}
+    labelled = {"grid": {"traffic.0.file": {"a": "flows.csv"}, "fabric": {"x": {"file": "other.csv"}, "y": 1}}}
+    assert set(_names({"sweep": labelled, "packets": {"a": "p.csv"}})) == {"flows.csv", "other.csv"}
+    arguments = ["sweep", "f.yaml", "--out", "d", "--quiet", "--rank", "7", "--ranks", "8"]
+    assert main(arguments) == 0
+    flows.touch()
+    assert main(arguments) == 0
+    other.write_text("src,dst,bytes\n1,5,200000\n")
+    capsys.readouterr()
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("d: holds a sweep that was begun with another content of other.csv; name")
+
+
 def test_a_corrupt_shard_is_found_named_and_done_again(folder: Path, reference: xarray.Dataset) -> None:
     scenario = fabsim.load("s.yaml")
     fabsim.sweep(scenario, "d", progress=False)
@@ -253,7 +316,7 @@ import numpy as np
 import fabsim, fabsim.sweeps.sweep as driver
 from fabsim.sweeps.work import as_sheet
 
-def work(single, design, plan, shard, compiler, *, metrics, traces, devices, bar):
+def work(single, design, plan, shard, compiler, *, metrics, traces, parts, devices, bar):
     """A stand-in for the physics: values that follow from the points, and a little time."""
     time.sleep(0.01)
     figures = {name: np.sin(shard.points + len(name)) for name in metrics}

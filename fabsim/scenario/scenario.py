@@ -49,7 +49,11 @@ class Scenario(Sections):
         return network(self)
 
     def compile(self) -> tuple[Problem, Model[Any]]:
-        """The arrays that the engine advances, and the parameters that may be tuned. Raises InputError."""
+        """The arrays that the engine advances, and the parameters that may be tuned. Raises InputError.
+
+        With `precision: float64` JAX is switched to 64-bit numbers, which holds for the whole process from then on: a
+        float32 scenario stays in float32, but what else is made without a dtype is wider than before.
+        """
         from fabsim.scenario.compile import compile_scenario
 
         return compile_scenario(self)

@@ -51,6 +51,7 @@ class How:
         widths: of padded tables; None: as the members need.
         differs: leaves that members have of their own in any case; see fabsim.engine.batch.batch.
         size: members of a batch; None: as many as there are.
+        parts: whether a batch for which there is too little memory runs in parts of half the size, and so on.
         devices: to spread over; None: what suits the machine.
     """
 
@@ -60,6 +61,7 @@ class How:
     widths: Widths | None = None
     differs: Collection[int] = ()
     size: int | None = None
+    parts: bool = True
     devices: int | None = None
 
 
@@ -115,7 +117,7 @@ def in_parts(
     watched: Watched | None,
     bar: tqdm[Any] | None,
 ) -> Iterator[tuple[list[int], Outcome]]:
-    """Batches of a fixed size; each half as large as the one before where the device is out of memory."""
+    """Batches of a fixed size; in parts (see How) each half as large as the one before where memory is out."""
     size = how.size or len(members)
     begin = 0
     while begin < len(members):
@@ -127,7 +129,7 @@ def in_parts(
                 watched=None if watched is None else watched.of(np.array(part)), bar=bar,
             )  # fmt: skip
         except (MemoryError, RuntimeError) as error:
-            if size == 1 or not out_of_memory(error):
+            if size == 1 or not how.parts or not out_of_memory(error):
                 raise
             size = -(-size // 2)
             continue

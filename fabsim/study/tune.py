@@ -16,7 +16,7 @@ from tqdm import tqdm
 from fabsim.engine.problem import Problem
 from fabsim.errors import InputError, Stopped
 from fabsim.study.cases import Batch, Raw, each, value
-from fabsim.study.journal import Journal
+from fabsim.study.descents import Descents
 from fabsim.study.objectives import SHARPNESS, Objective
 from fabsim.study.parameters import Parameter
 from fabsim.study.plan import Plan, optimiser, settled
@@ -106,7 +106,7 @@ def tune(
         return each(lambda raw, state: one(raw, state, some, scales, sharpness), plan.restarts + 1, raw, state)
 
     state = jax.vmap(rule.init)(raw)
-    log = Journal.open(journal, stamp, {"raw": raw, "state": state, "best": raw})
+    log = Descents.open(journal, stamp, {"raw": raw, "state": state, "best": raw})
     with tqdm(total=plan.steps, initial=min(log.steps, plan.steps), unit="step", leave=False,
               disable=None if progress else True) as bar:  # fmt: skip
         while log.steps <= plan.steps and not settled(log.history, plan):

@@ -12,13 +12,10 @@ import numpy as np
 from fabsim.engine.batch import Widths
 from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler, Member
-from fabsim.scenario.memory import available, needed_by
+from fabsim.scenario.memory import needed_by
 from fabsim.scenario.scenario import Scenario
 from fabsim.sweeps.design import Design
 from fabsim.typing import Int
-
-SHARE = 0.5
-"""Part of the free memory that a batch may take, by what one of its scenarios needs."""
 
 SHARD = 256
 """Most scenarios of a shard: what is lost when a process is killed."""
@@ -86,12 +83,12 @@ class Draft:
                               if not _equal(*pair)}  # fmt: skip
         self.groups = [*self.groups, points] if self.alike or not self.groups else [np.append(self.groups[0], points)]
 
-    def program(self, wanted: int | None, devices: int) -> Program:
-        """Its size is what is wanted, or what memory and a shard may hold."""
+    def program(self, wanted: int | None, devices: int, memory: float) -> Program:
+        """Its size is what is wanted, or what the memory (bytes of each device) and a shard may hold."""
         assert self._first is not None
         member, most = self._first, max(map(len, self.groups))
         need = needed_by(member)
-        fits = max(int(SHARE * available() / need), 1) * devices
+        fits = max(int(memory / need), 1) * devices
         size = min(wanted or SHARD, fits, most)
         size = -(-most // -(-most // size))  # as many in each
         problem, scenario = member.shared.problem, member.scenario

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from fabsim.engine.batch import shape_of
 from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler
+from fabsim.scenario.memory import available
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.draft import SHARD, Draft, Program, members_of
 from fabsim.sweeps.structure import structures
@@ -21,6 +22,9 @@ from fabsim.typing import Int
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
+
+SHARE = 0.5
+"""Part of the free memory that a batch may take, by what one of its scenarios needs."""
 
 ALIKE = 8
 """Points of a structure from which it has shards of its own: so many run side by side even where networks differ."""
@@ -61,13 +65,23 @@ class Plan:
         return cls(programs, shards, refused, tuple(data["watched"]))
 
 
-def plan(scenario: Scenario, design: Design, compiler: Compiler, devices: int, *, progress: bool = True) -> Plan:
+def plan(
+    scenario: Scenario,
+    design: Design,
+    compiler: Compiler,
+    devices: int,
+    *,
+    memory: float | None = None,
+    progress: bool = True,
+) -> Plan:
     """Build some scenarios of each structure; gather those of one shape into programs, and cut these into shards.
 
     A structure with many points has shards of its own, whose scenarios share one network: that is the faster program.
-    A point that cannot be built is kept with its reason and stops nobody. Raises InputError if none can be built, or
-    where the links to watch are in no fabric.
+    A point that cannot be built is kept with its reason and stops nobody. memory: bytes that a batch may take of each
+    device; half of what is free here, if not given. Raises InputError if no point can be built, or where the links to
+    watch are in no fabric.
     """
+    memory = SHARE * available() if memory is None else memory
     single = scenario.single()
     drafts: dict[Any, Draft] = {}
     refused: dict[int, str] = {}
@@ -86,7 +100,7 @@ def plan(scenario: Scenario, design: Design, compiler: Compiler, devices: int, *
     if not drafts:
         raise InputError(next(iter(refused.values())))
     wanted = None if scenario.sweep is None else scenario.sweep.batch
-    programs = tuple(draft.program(wanted, devices) for draft in drafts.values())
+    programs = tuple(draft.program(wanted, devices, memory) for draft in drafts.values())
     shards = [
         Shard(number, points)
         for number, draft in enumerate(drafts.values())

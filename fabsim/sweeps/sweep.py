@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -14,8 +13,11 @@ from fabsim import journal
 from fabsim.errors import InputError, Stopped
 from fabsim.journal import Journal
 from fabsim.scenario.batch import Compiler
-from fabsim.store import Sheet
+from fabsim.scenario.files import checksums
+from fabsim.study.outcomes import out_of_memory
 from fabsim.sweeps.design import Design, design
+from fabsim.sweeps.draft import Program
+from fabsim.sweeps.keeper import Keeper, Memory
 from fabsim.sweeps.plan import Plan, plan
 from fabsim.sweeps.preview import trace_lines
 from fabsim.sweeps.ranks import Rank
@@ -27,35 +29,6 @@ if TYPE_CHECKING:
     import xarray
 
     from fabsim.scenario.scenario import Scenario
-
-
-class Keeper(Protocol):
-    """Where shards are kept: a journal on the disk, or memory."""
-
-    def done(self) -> dict[int, Any]: ...
-
-    def put(self, number: int, sheet: Sheet) -> None: ...
-
-    def sheets(self) -> Iterator[tuple[int, Sheet]]: ...
-
-
-class Memory:
-    """Shards of a sweep that nobody wants on the disk."""
-
-    def __init__(self) -> None:
-        self._sheets: dict[int, Sheet] = {}
-
-    def done(self) -> dict[int, Sheet]:
-        """The finished shards by number."""
-        return self._sheets
-
-    def put(self, number: int, sheet: Sheet) -> None:
-        """Add a shard."""
-        self._sheets[number] = sheet
-
-    def sheets(self) -> Iterator[tuple[int, Sheet]]:
-        """The finished shards, in order."""
-        yield from sorted(self._sheets.items())
 
 
 def sweep(
@@ -92,10 +65,17 @@ def sweep(
     kept, todo = _begin(scenario, text, points, compiler, out, devices, progress)
     for line in trace_lines(scenario, todo, points, compiler):
         tqdm.write(line, file=sys.stderr)
-    run_shards(scenario, points, todo, kept, compiler, rank or Rank(), devices=devices, progress=progress)
+    while True:
+        try:
+            run_shards(scenario, points, todo, kept, compiler, rank or Rank(), devices=devices, progress=progress)
+            break
+        except TooLarge as error:
+            tqdm.write(f"{error}; the sweep is planned anew", file=sys.stderr)
+            todo = plan(scenario, points, compiler, devices or 1, memory=error.enough, progress=progress)
+            kept = kept.begun_anew({**_told(scenario, text), **todo.data()})
+    complete = len(kept.done()) == len(todo.shards)  # before they are read: other processes go on
     sheet = whole(scenario, text, points, (found for _, found in kept.sheets()))
     found = dataset(sheet)
-    complete = len(kept.done()) == len(todo.shards)
     if isinstance(kept, Journal) and complete:
         kept.publish_whole(sheet)
     if complete and bool(found.failed.all()):
@@ -120,12 +100,26 @@ def _begin(
     if out is None:
         return Memory(), planned()
     found = journal.existing(out)
+    told = _told(scenario, text)
     if found is None:
-        found = journal.begin(out, {"scenario": text, **planned().data()})
-    refuse_another(text, found)
+        found = journal.begin(out, {**told, **planned().data()})
+    refuse_another(told, found)
     for file in found.set_aside_corrupt():
         warnings.warn(f"{file}: not what was written there; it is set aside and done again", stacklevel=3)
     return found, Plan.of(found.plan)
+
+
+def _told(scenario: Scenario, text: str) -> dict[str, Any]:
+    """What makes the sweep of a folder the same as another one."""
+    return {"scenario": text, "files": checksums(scenario)}
+
+
+class TooLarge(Exception):
+    """The first shard did not fit into memory; with so many bytes (`enough`) for the batch of a device it might."""
+
+    def __init__(self, program: Program, devices: int) -> None:
+        super().__init__(f"out of memory with {program.size} scenarios at a time")
+        self.enough = 0.5 * program.need * program.size / devices
 
 
 def run_shards(
@@ -139,7 +133,11 @@ def run_shards(
     devices: int | None,
     progress: bool,
 ) -> None:
-    """Run all shards of this rank that are not done, one after the other."""
+    """Run all shards of this rank that are not done, one after the other.
+
+    Raises TooLarge for one that does not fit into memory, while the plan binds nobody: nothing is done, and there are
+    no other ranks. Later such a shard runs in parts.
+    """
     assert scenario.sweep is not None
     done = kept.done()
     mine = [number for number in range(len(todo.shards)) if rank.does(number)]
@@ -152,8 +150,16 @@ def run_shards(
         for number in mine:
             if number in done:
                 continue
-            sheet = work(
-                single, points, todo, todo.shards[number], compiler, metrics=metrics_of(scenario),
-                traces=scenario.sweep.traces, devices=devices, bar=bar,
-            )  # fmt: skip
+            shard = todo.shards[number]
+            program = todo.programs[shard.program]
+            settled = rank.count > 1 or program.size == 1 or bool(kept.done())
+            try:
+                sheet = work(
+                    single, points, todo, shard, compiler, metrics=metrics_of(scenario), traces=scenario.sweep.traces,
+                    parts=settled, devices=devices, bar=bar,
+                )  # fmt: skip
+            except (MemoryError, RuntimeError) as error:
+                if settled or not out_of_memory(error):
+                    raise
+                raise TooLarge(program, devices or 1) from error
             kept.put(number, sheet)

@@ -34,10 +34,12 @@ def work(
     *,
     metrics: Sequence[str],
     traces: Sequence[str] = (),
+    parts: bool = True,
     devices: int | None = None,
     bar: tqdm[Any] | None = None,
 ) -> Sheet:
-    """Run a shard. A point that contradicts itself, or whose run fails, is told apart with its reason."""
+    """Run a shard. A point that contradicts itself, or whose run fails, is told apart with its reason. `parts`: as in
+    fabsim.study.outcomes.How."""
     if shard.program < 0:
         reasons = [plan.refused[int(point)] for point in shard.points]
         if bar is not None:
@@ -68,6 +70,7 @@ def work(
             widths=program.widths,
             differs=program.differs,
             size=program.size,
+            parts=parts,
             devices=devices,
         )
         for name, values in found.figures.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.scenario.files import checksums
 from fabsim.scenario.keys.tune import Over, Tune
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
 from fabsim.tuning.members import members
@@ -109,7 +111,8 @@ def scales(scenario: Scenario, objective: Objective, first: Sequence[dict[str, f
 
 def stamp(scenario: Scenario) -> str:
     """What a journal must be about to be gone on from."""
-    return hashlib.sha256(scenario.resolved().encode()).hexdigest()
+    told = json.dumps([scenario.resolved(), checksums(scenario)])
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def instead(scenario: Scenario, task: Task, names: Sequence[str]) -> list[str]:

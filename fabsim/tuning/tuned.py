@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.routing import Routes
+from fabsim.scenario.files import FILES
 from fabsim.scenario.keys.traffic import ListedFlows
 from fabsim.scenario.override import override
 from fabsim.scenario.reference import keys_of
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from fabsim.study.parameters import Levels, Parameter
 
 SPLIT = "split.csv"
-FILES = ("file", "weights", "prices")
-"""Keys that name a file."""
 
 
 def write_tuned(

@@ -1,4 +1,4 @@
-"""What a descent must not lose: where it stands and how it came there, on the disk after each step."""
+"""Where descents stand and how they came there: on the disk after each step, so that nothing of it is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fabsim.typing import Float
 
 
 @dataclass(frozen=True)
-class Journal:
+class Descents:
     """The state of R descents over M cases.
 
     Attributes:
@@ -41,7 +41,7 @@ class Journal:
         return len(self.history)
 
     @staticmethod
-    def open(path: Path | None, stamp: str, tree: Any) -> Journal:
+    def open(path: Path | None, stamp: str, tree: Any) -> Descents:
         """The journal at that place, if there is one, else an empty one that begins with `tree`.
 
         Raises:
@@ -49,7 +49,7 @@ class Journal:
         """
         restarts = jax.tree.leaves(tree)[0].shape[0]
         none = np.zeros((0, restarts))
-        begun = Journal(path, stamp, tree, none, none, np.zeros((0, restarts, 0, 0)))
+        begun = Descents(path, stamp, tree, none, none, np.zeros((0, restarts, 0, 0)))
         if path is None or not path.exists():
             return begun
         for aside in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed while it wrote
@@ -60,9 +60,9 @@ class Journal:
             leaves, shape = jax.tree.flatten(tree)
             kept = [jnp.asarray(file[f"leaf{number}"]) for number in range(len(leaves))]
             tables = {name: file[name] for name in ("history", "smooth", "figures")}
-        return Journal(path, stamp, jax.tree.unflatten(shape, kept), **tables)
+        return Descents(path, stamp, jax.tree.unflatten(shape, kept), **tables)
 
-    def add(self, tree: Any, true: Float, smooth: Float, figures: Float) -> Journal:
+    def add(self, tree: Any, true: Float, smooth: Float, figures: Float) -> Descents:
         """One step more, on the disk when this returns."""
         tables = {"history": true, "smooth": smooth, "figures": figures}
         longer = {
