@@ -30,11 +30,11 @@ Plan = dict[str, Any]
 
 @dataclass(frozen=True)
 class Journal:
-    """The folder of a sweep, its plan as JSON data, and which writing of it that is."""
+    """The folder of a sweep, its plan as JSON data, and the checksum of that."""
 
     folder: Path
     plan: Plan
-    edition: tuple[int, ...]
+    edition: str
 
     @property
     def whole(self) -> Path:
@@ -53,7 +53,7 @@ class Journal:
             OSError: the disk is full; then nothing of it is there.
             Stopped: another process has made the plan anew, so that the shard is none of it.
         """
-        if edition(self.folder) != self.edition:
+        if checksum((self.folder / PLAN).read_bytes()) != self.edition:
             raise Stopped(f"{self.folder}: another process has made the plan anew; run the command again to go on")
         content = encode({"": sheet})
         publish(shards(self.folder) / f"{number:05d}-{checksum(content)}.h5", content, force=True)
@@ -118,16 +118,10 @@ def existing(folder: str | Path) -> Journal | None:
             raise InputError(f"{folder}: holds something else than a sweep; name an empty or a new folder")
         return None
     try:
-        now = edition(place)
-        return Journal(place, json.loads(plan.read_text(encoding="utf-8")), now)
+        content = plan.read_bytes()
+        return Journal(place, json.loads(content), checksum(content))
     except ValueError as error:
         raise InputError(f"{plan}: cannot be read ({error}); name another folder") from None
-
-
-def edition(folder: Path) -> tuple[int, ...]:
-    """Another one each time that the plan is written."""
-    told = (folder / PLAN).stat()
-    return told.st_ino, told.st_mtime_ns, told.st_size
 
 
 def shards(folder: Path) -> Path:

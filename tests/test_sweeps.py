@@ -233,7 +233,7 @@ def test_a_shard_of_a_plan_that_was_made_anew_is_not_kept(folder: Path) -> None:
     mine, other = journal.existing("d"), journal.existing("d")
     assert mine is not None
     assert other is not None
-    other = other.begun_anew({**other.plan, "refused": {}})
+    other = other.begun_anew({**other.plan, "refused": {"0": "why"}})
     sheet = Sheet({"point": Variable(("point",), np.arange(3))})
     with pytest.raises(fabsim.Stopped, match="d: another process has made the plan anew"):
         mine.put(0, sheet)
