@@ -45,8 +45,8 @@ SCENARIO: dict[str, Any] = {
 KINDS = [
     {"key": "split.weight"},
     {"key": "queue.buffer", "total": "now"},
-    {"key": "queue.ecn_low"},
-    {"key": "queue.ecn_high"},
+    {"key": "queue.ecn_low", "per": "tier"},
+    {"key": "queue.ecn_high", "per": "tier"},
     {"key": "links.capacity", "per": "link", "cost": "now"},
     {"key": "transport.target", "low": "1 us", "high": "5 us"},
     {"key": "transport.largest", "high": 3},
@@ -68,6 +68,21 @@ def test_gradients_of_every_kind() -> None:
         assert one.tries <= TRIES, name
         assert abs(one.difference) > 1e-6, name
         assert one.apart < 1e-4, (name, one)
+
+
+@pytest.mark.parametrize(("queue", "key"), [
+    ({"kind": "shared", "memory": "300 kB"}, "queue.alpha"),
+    ({"kind": "pfc", "xoff": "60 kB", "xon": "40 kB", "headroom": "50 kB"}, "queue.headroom"),
+])  # fmt: skip
+def test_gradients_of_what_other_ports_have(queue: dict[str, str], key: str) -> None:
+    section = {"parameters": [{"key": key, "per": "tier"}], "objective": "lost_bytes"}
+    window = {"kind": "window", "window": "600 kB"}
+    try:
+        found = slopes(fabsim.load({**SCENARIO, "queue": queue, "transport": window, "tune": section}), progress=False)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    assert abs(found[key].difference) > 1e-6
+    assert found[key].apart < 1e-4, found
 
 
 def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.scenario.keys.classes import Tokens, TrafficClass
+from fabsim.scenario.ports import at_links
 from fabsim.scenario.source import KeyPath
 from fabsim.topology import Fabric, find_links
 from fabsim.topology.baseline import Baseline, Queues, default_queues
@@ -51,6 +52,8 @@ def sized(scenario: Scenario, fabric: Fabric, base: Baseline, where: KeyPath, **
     place of the section, where a threshold is above the other."""
     given = {name: x.bytes(base.bdp) if isinstance(x, Amount) else None for name, x in amounts.items()}
     queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **given)
+    low, high = (at_links(scenario, fabric, base.bdp, x, getattr(queues, x)) for x in ("ecn_low", "ecn_high"))
+    queues = Queues(queues.buffer, low, high)
     wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
     if len(wrong):
         low, high = (show_size(float(side[wrong[0]])) for side in (queues.ecn_low, queues.ecn_high))

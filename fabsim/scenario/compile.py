@@ -22,6 +22,7 @@ from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
 from fabsim.scenario.laws import balancer_law, transport_law
 from fabsim.scenario.memory import refuse_too_large
+from fabsim.scenario.ports import at_links
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
@@ -203,11 +204,13 @@ def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> An
     sizes = real(buffer), real(low), real(high)
     marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
     if isinstance(chosen, Pfc):
-        bounds = [real(each(x)) for x in _pauses(chosen, net, scenario.packet.mtu, float(dt))]
+        xoff, xon, headroom, delay = _pauses(chosen, net, scenario.packet.mtu, float(dt))
+        headroom = at_links(scenario, fabric, net.baseline.bdp, "headroom", headroom)
+        bounds = [real(each(x)) for x in (xoff, xon, headroom, delay)]
         return PfcQueue(*sizes, *bounds, **marks)
     if isinstance(chosen, Shared):
         memory = each(_memory(chosen, net, scenario.packet.mtu))
-        alpha = np.full(fabric.links * count, chosen.alpha)
+        alpha = each(at_links(scenario, fabric, net.baseline.bdp, "alpha", np.full(fabric.links, chosen.alpha)))
         return SharedBuffer(*sizes, real(memory), real(alpha), **marks)
     if isinstance(chosen, TailDrop):
         return TailDropQueue(*sizes, **marks)

@@ -124,6 +124,8 @@ def _queue(scenario: Sections) -> Iterator[Fault]:
 def _classes(scenario: Sections) -> Iterator[Fault]:
     """Classes by name: each once, and none that is not there."""
     queue, names = scenario.queue, [own.name for own in scenario.queue.classes]
+    if queue.classes and queue.links:
+        yield ("queue", "links"), "each class has thresholds of its own, for all ports; leave links or classes out"
     for number, own in enumerate(queue.classes):
         where: KeyPath = ("queue", "classes", number)
         if own.name in names[:number]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.scenario.compile import Network
 from fabsim.scenario.fabrics import switching
 from fabsim.scenario.files import existing
 from fabsim.scenario.keys.price import load_prices
@@ -27,40 +26,75 @@ if TYPE_CHECKING:
     from fabsim.study.parameters import Levels
 
 
+SHRINKS = ("buffer", "ecn_low", "ecn_high")
+"""What a slow link has less of, in proportion to its speed."""
+
+
+INGRESS = ("headroom",)
+"""What the head of a link has for what comes over it; all else is of the port at its tail."""
+
+
 def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse: Refuse) -> Levels:
-    """Buffers by tier, link or all; thresholds, of which a scenario has one each, for all."""
+    """What each port has: buffers, thresholds and what else `queue.links` may say, by tier, link or all."""
     net, mtu = member.net, member.scenario.packet.mtu
-    if name != "buffer" and not (member.model.transport.signals or member.model.balancer):
+    chosen, marks = member.scenario.queue, name in ("ecn_low", "ecn_high")
+    if marks and not (member.model.transport.signals or member.model.balancer):
         kind = member.scenario.transport.kind
         raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
                      "queue.buffer, or take a transport that does (nscc)")  # fmt: skip
-    chosen = member.scenario.queue
     if not hasattr(chosen, "buffer") and (name == "buffer" or (name == "ecn_high" and entry.high is None)):
         do = "tune links.capacity instead" if name == "buffer" else "give high, like high: 1 BDP"
         raise refuse("key", f"a port has no buffer of its own under queue: {{kind: {chosen.kind}}}; {do}")
-    per = own(entry, ("tier", "link", "all") if name == "buffer" else ("all",), refuse)
-    fabric, now = net.fabric, getattr(net.queues, name)
-    marks = chosen.ecn_last_hop | (name == "buffer") | (fabric.dst >= fabric.hosts)
-    ports = np.flatnonzero((fabric.src >= fabric.hosts) & (fabric.capacity > 0) & marks)
+    per = own(entry, ("tier", "link", "all") if name == "buffer" else ("all", "tier", "link"), refuse)
+    fabric, now = net.fabric, of_ports(name)(member)
+    silent = marks & (not chosen.ecn_last_hop) & (fabric.dst < fabric.hosts)
+    switch = fabric.dst if name in INGRESS else fabric.src
+    ports = np.flatnonzero((switch >= fabric.hosts) & (fabric.capacity > 0) & ~silent)
     group = _grouped(per, member, ports, directed=True)
-    read = lambda key: _amount(entry, key, net.baseline.bdp, refuse)  # noqa: E731
-    low, high = read("low"), read("high")
-    if name != "buffer" and entry.total is not None:
-        raise refuse("total", f"{entry.key} is one value for all links; give low and high")
-    if name != "buffer":
-        both = {"queue.ecn_low", "queue.ecn_high"} <= set(given)
-        start = {side: _start_levels(group, getattr(net.queues, side), fabric.speed)[0]
-                 for side in ("buffer", "ecn_low", "ecn_high")}  # fmt: skip
-        middle = 0.5 * (start["ecn_low"] + start["ecn_high"])
-        ends = (mtu, middle if both else start["ecn_high"]), (middle if both else start["ecn_low"], start["buffer"])
-        ends = ends[name == "ecn_high"]
-        low, high = ends[0] if low is None else low, ends[1] if high is None else high
+    speed = fabric.speed if name in SHRINKS else np.ones(fabric.links)
+    keys = {key.name: key for key in keys_of(type(chosen))}
+    parse = _reader(keys[name], net.baseline.bdp)
+    low, high = (_read(parse, entry, side, refuse) for side in ("low", "high"))
+    total = _total(entry, lambda: _read(parse, entry, "total", refuse), float(now[ports].sum()), refuse)
+    if marks:
+        bounds = _apart(name, member, group, both={"queue.ecn_low", "queue.ecn_high"} <= set(given))
+        low, high = bounds[0] if low is None else low, bounds[1] if high is None else high
+    if low is None:
+        low = mtu if name in SHRINKS else 0.01 * _start_levels(group, now, speed)
     follow = ()
-    if name == "buffer" and member.scenario.queue.ecn_low == "auto":
+    if name == "buffer" and chosen.ecn_low == "auto":
         follow = ("model", "queue", "ecn_low"), ("model", "queue", "ecn_high")
-    low = mtu if low is None else low
-    total = _total(entry, lambda: read("total"), float(now[ports].sum()), refuse)
-    return _levels(entry, ("model", "queue", name), group, now, fabric.speed, low, high, total, 1.0, follow, refuse)
+    return _levels(entry, ("model", "queue", name), group, now, speed, low, high, total, 1.0, follow, refuse)
+
+
+def of_ports(name: str) -> Callable[[Member], Float]:
+    """[L] what the ports of a member have by this name, whether they use it or not."""
+
+    def now(member: Member) -> Float:
+        values = getattr(member.net.queues if name in SHRINKS else member.model.queue, name)
+        return np.asarray(values, float)
+
+    return now
+
+
+def _apart(name: str, member: Member, group: Int, both: bool) -> tuple[float | Float, float | Float]:
+    """Bounds of a threshold: from a packet to the buffer, and never across the other threshold of any link. Where both
+    are tuned neither crosses the middle between them."""
+    queues, speed = member.net.queues, member.net.fabric.speed
+    whole = {
+        side: np.divide(getattr(queues, side), speed, out=np.zeros_like(speed), where=speed > 0)
+        for side in SHRINKS
+    }  # fmt: skip
+    middle = 0.5 * (whole["ecn_low"] + whole["ecn_high"])
+    if name == "ecn_low":
+        return member.scenario.packet.mtu, _of_groups(np.min, group, middle if both else whole["ecn_high"])
+    low = _of_groups(np.max, group, middle if both else whole["ecn_low"])
+    return low, _of_groups(np.min, group, whole["buffer"])
+
+
+def _of_groups(extreme: Callable[[Float], float], group: Int, values: Float) -> Float:
+    """[G] the smallest or largest of the values in each group."""
+    return np.array([extreme(values[group == number]) for number in range(int(group.max()) + 1)])
 
 
 def capacity(entry: Tuned, member: Member, refuse: Refuse) -> Levels:
@@ -145,12 +179,12 @@ def gain(entry: Tuned, name: str, member: Member, refuse: Refuse) -> Levels:
                   low=0.0 if low is None else low, high=high)  # fmt: skip
 
 
-def as_in(members: Sequence[Member], levels: Levels, now: Callable[[Network], Float]) -> list[Levels]:
+def as_in(members: Sequence[Member], levels: Levels, now: Callable[[Member], Float]) -> list[Levels]:
     """The same levels in each member, where a failed link has a part of its level, as the member has it."""
     import jax.numpy as jnp
 
     start = np.append(np.asarray(levels.start), 1.0)[np.asarray(levels.group)]
-    return [replace(levels, factor=jnp.asarray(now(member.net) / start, levels.factor.dtype)) for member in members]
+    return [replace(levels, factor=jnp.asarray(now(member) / start, levels.factor.dtype)) for member in members]
 
 
 def _grouped(per: str, member: Member, links: Int, directed: bool) -> Int:
@@ -178,7 +212,7 @@ def _levels(
     now: Float,
     speed: Float,
     low: float | Float,
-    high: float | None,
+    high: float | Float | None,
     total: float | None,
     price: Float | float,
     follow: tuple[tuple[str, ...], ...],
@@ -221,10 +255,6 @@ def _reader(key: Key, bdp: float) -> Callable[[Any], float]:
     if key.kind.startswith("an amount"):
         return lambda text: _bytes(text, bdp)
     return TIME.parse if key.kind.startswith("a time") else _number
-
-
-def _amount(entry: Tuned, key: str, bdp: float, refuse: Refuse) -> float | None:
-    return _read(lambda text: _bytes(text, bdp), entry, key, refuse)
 
 
 def _bytes(text: Any, bdp: float) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
 
-OTHERS = "split.weight, queue.buffer, queue.ecn_low, queue.ecn_high, links.capacity, traffic.start or a number of the "
+OTHERS = "split.weight, queue.buffer, what queue.links may say, links.capacity, traffic.start or a number of the "
 OTHERS += "transport"
 """What can be tuned."""
 

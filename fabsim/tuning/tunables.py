@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.scenario.keys.queue import said_of_links
 from fabsim.scenario.keys.tune import Tuned
 from fabsim.scenario.reference import find
-from fabsim.tuning.levels import as_in, capacity, gain, queue, start_times
+from fabsim.tuning.levels import as_in, capacity, gain, of_ports, queue, start_times
 from fabsim.tuning.member import OTHERS, Member, Refuse, own
 from fabsim.typing import Int
 
@@ -58,10 +59,10 @@ def _parameter(
         raise refuse("cost", f"{entry.key} has no price; give total, or tune links.capacity")
     if entry.key == "split.weight":
         return _shares(entry, members, refuse)
-    if entry.key in ("queue.buffer", "queue.ecn_low", "queue.ecn_high"):
-        return as_in(members, queue(entry, name, base, given, refuse), lambda net: getattr(net.queues, name))
+    if section == "queue" and name in ("buffer", *said_of_links(base.scenario.queue)):
+        return as_in(members, queue(entry, name, base, given, refuse), of_ports(name))
     if entry.key == "links.capacity":
-        return as_in(members, capacity(entry, base, refuse), lambda net: net.fabric.capacity)
+        return as_in(members, capacity(entry, base, refuse), lambda member: member.net.fabric.capacity)
     if entry.key == "traffic.start":
         return [start_times(entry, member, refuse) for member in members]
     if section == "transport":

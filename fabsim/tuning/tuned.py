@@ -39,6 +39,7 @@ def write_tuned(
     _, model = put_all(tuple(parameters), (base.problem, base.model), tuple(raw))
     changes: dict[str, Any] = {}
     degraded = list(scenario.source.data["fabric"].get("degraded", []))
+    ports = list(scenario.source.data.get("queue", {}).get("links", []))
     for parameter, numbers in zip(parameters, raw, strict=True):
         if isinstance(parameter, Shares):
             changes["routing"] = {"kind": "split", "weights": SPLIT}
@@ -49,10 +50,15 @@ def write_tuned(
             continue
         assert isinstance(parameter, Levels)
         values = np.asarray(parameter.values(numbers), float)
+        section, _, name = parameter.name.partition(".")
         if parameter.name == "queue.buffer":
             degraded += by_link(
                 base.net.fabric, _group(parameter), np.asarray(model.queue.buffer, float), "buffer", "B"
             )
+        elif section == "queue" and (parameter.groups > 1 or base.scenario.queue.links):
+            level = np.asarray(getattr(model.queue, name), float)
+            unit = _unit(base.scenario, parameter.name)
+            ports += by_link(base.net.fabric, _group(parameter), level, name, unit)
         elif parameter.name == "links.capacity":
             speed = base.net.fabric.speed
             rate = np.asarray(model.links.capacity, float) / np.where(speed > 0, speed, 1.0)
@@ -63,6 +69,8 @@ def write_tuned(
             changes[parameter.name] = _written(base.scenario, parameter.name, values[0])
     if len(degraded) > len(scenario.source.data["fabric"].get("degraded", [])):
         changes["fabric.degraded"] = degraded
+    if len(ports) > len(base.scenario.queue.links):
+        changes["queue.links"] = ports
     whole = {key: value for key, value in scenario.source.data.items() if key not in ("tune", "sweep", "packets")}
     found = _elsewhere(scenario, whole, folder)
     text = validated(override(replace(scenario.source, data=found), changes)).resolved()
@@ -85,7 +93,8 @@ def split_table(fabric: Fabric, routes: Routes) -> bytes:
 
 
 def by_link(fabric: Fabric, group: Int, value: Float, key: str, unit: str) -> list[dict[str, Any]]:
-    """Entries of `fabric.degraded` that give each link of a group its value, by pattern where names allow."""
+    """Entries of `fabric.degraded` or `queue.links` that give each link of a group its value, by pattern where names
+    allow."""
     names = link_names(fabric)
     entries = []
     for number in range(int(group.max()) + 1):
@@ -95,9 +104,9 @@ def by_link(fabric: Fabric, group: Int, value: Float, key: str, unit: str) -> li
             mine = np.array([link for link in links if _kind(names[link]) == kind])
             whole = np.array_equal(find_links(fabric, kind), mine)
             if whole:
-                entries.append({"link": kind, key: f"{common:.9g} {unit}"})
+                entries.append({"link": kind, key: _quantity(common, unit)})
             entries += [
-                {"link": names[link], key: f"{value[link]:.9g} {unit}"}
+                {"link": names[link], key: _quantity(float(value[link]), unit)}
                 for link in mine if not whole or abs(value[link] / common - 1) > 1e-6
             ]  # fmt: skip
     return entries
@@ -128,10 +137,18 @@ def _starts(base: Member, group: Int, values: Float) -> dict[str, str]:
 
 def _written(scenario: Scenario, path: str, value: float) -> Any:
     """A value as its key has it."""
+    return _quantity(value, _unit(scenario, path))
+
+
+def _quantity(value: float, unit: str) -> Any:
+    return f"{value:.9g} {unit}" if unit else float(f"{value:.9g}")
+
+
+def _unit(scenario: Scenario, path: str) -> str:
+    """The unit that a key of a section is written in; "" for a plain number."""
     section, _, name = path.partition(".")
     kind = next(key.kind for key in keys_of(type(getattr(scenario, section))) if key.name == name)
-    unit = "B" if kind.startswith(("an amount", "a size")) else "s" if kind.startswith("a time") else ""
-    return f"{value:.9g} {unit}" if unit else float(f"{value:.9g}")
+    return "B" if kind.startswith(("an amount", "a size")) else "s" if kind.startswith("a time") else ""
 
 
 def _elsewhere(scenario: Scenario, data: Any, folder: Path, key: str = "") -> Any:

@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from fabsim.scenario.keys.classes import TrafficClass
-from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, like
+from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, Text, like
 from fabsim.scenario.keys.window import Share
 from fabsim.units import Amount
+
+Alpha = Annotated[float, Field(gt=0.0)]
+
+
+class Ports(Section):
+    """Ports that are not like the rest. `link` is written as for degraded links; of two entries the later holds."""
+
+    link: Text = like(
+        "leaf*->spine*",
+        means='a link ("leaf0->spine3"), a pattern ("leaf*->spine0"), or a node ("spine0": all its links, both ways)',
+    )
+    ecn_low: Data | None = like(
+        "80 kB",
+        None,
+        means="queue from which on some packets are marked; it does not shrink with the speed of the link",
+        absent="as `queue` says",
+        smooth=ALMOST,
+    )
+    ecn_high: Data | None = like(
+        "320 kB",
+        None,
+        means="queue from which on all packets are marked; it does not shrink with the speed of the link",
+        absent="as `queue` says",
+        smooth=ALMOST,
+    )
+
+
+class SharedPorts(Ports):
+    """The same, of ports that share a memory."""
+
+    alpha: Alpha | None = like(
+        "0.5",
+        None,
+        means="the part of the free memory that such a port may hold",
+        absent="as `queue` says",
+        smooth=ALMOST,
+    )
+
+
+class PfcPorts(Ports):
+    """The same, of links that may be paused."""
+
+    headroom: Data | None = like(
+        "150 kB",
+        None,
+        means="bytes of such a link that a switch has room for beyond xoff",
+        absent="as `queue` says",
+        smooth=ALMOST,
+    )
 
 
 class Marking(Section):
@@ -58,6 +107,12 @@ class Marking(Section):
 class Buffered(Marking):
     """A buffer for each port."""
 
+    links: Many[Ports] = like(
+        "[{link: leaf*->spine*, ecn_low: 80 kB, ecn_high: 320 kB}]",
+        (),
+        means="ports that are not like the rest; their buffers stand under fabric.degraded",
+        source="ours: all are alike",
+    )
     buffer: AutoData = like(
         "1 BDP",
         "auto",
@@ -100,6 +155,12 @@ class Shared(Marking):
     law = "fabsim.models.shared:SharedBuffer"
 
     kind: Literal["shared"]
+    links: Many[SharedPorts] = like(
+        "[{link: leaf*->spine*, alpha: 0.5}]",
+        (),
+        means="ports that are not like the rest",
+        source="ours: all are alike",
+    )
     memory: AutoData = like(
         "16 MB",
         "auto",
@@ -108,7 +169,7 @@ class Shared(Marking):
         absent="1 BDP of the longest route for each port",
         smooth=ALMOST,
     )
-    alpha: Annotated[float, Field(gt=0.0)] = like(
+    alpha: Alpha = like(
         "0.5",
         1.0,
         means="the part of the free memory that a port may hold",
@@ -124,6 +185,12 @@ class Pfc(Marking):
     law = "fabsim.models.pfc:PfcQueue"
 
     kind: Literal["pfc"]
+    links: Many[PfcPorts] = like(
+        "[{link: leaf*->spine*, headroom: 150 kB}]",
+        (),
+        means="ports that are not like the rest",
+        source="ours: all are alike",
+    )
     xoff: Data = like(
         "100 kB",
         Amount(0.5, relative=True),
@@ -157,6 +224,12 @@ class Pfc(Marking):
 
 
 Queue = Annotated[Trim | TailDrop | Shared | Pfc, Field(discriminator="kind")]
+
+
+def said_of_links(queue: Queue) -> tuple[str, ...]:
+    """What `queue.links` may say of single ports under this kind of queue."""
+    (entry, *_) = get_args(type(queue).model_fields["links"].annotation)
+    return tuple(name for name in entry.model_fields if name != "link")
 
 
 class Timed(Section):

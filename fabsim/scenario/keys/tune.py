@@ -63,8 +63,9 @@ class Tuned(Section):
 
     key: Text = like(
         "split.weight",
-        means="what changes: split.weight (shares of the paths), queue.buffer, queue.ecn_low, queue.ecn_high, "
-        "links.capacity (between switches), traffic.start, or a number of the transport (transport.window)",
+        means="what changes: split.weight (shares of the paths), queue.buffer, queue.ecn_low, queue.ecn_high and what "
+        "else queue.links may say, links.capacity (between switches), traffic.start, or a number of the transport "
+        "(transport.window)",
     )
     per: Literal["flow", "leaf_pair", "tier", "link", "entry", "all"] | None = like(
         "tier",

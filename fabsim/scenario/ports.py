@@ -1,0 +1,30 @@
+"""Ports whose queue is not like the rest: what `queue.links` says of single links, laid over what holds for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fabsim.errors import InputError
+from fabsim.topology import Fabric, find_links
+from fabsim.typing import Float
+from fabsim.units import Amount
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+
+def at_links(scenario: Scenario, fabric: Fabric, bdp: float, key: str, values: Float) -> Float:
+    """[L] values of a key of the queue, with those of single links in their places: of several entries for a link the
+    last holds, at whatever speed the link has. Raises InputError for a link that is not there."""
+    for number, entry in enumerate(scenario.queue.links):
+        given: Any = getattr(entry, key)
+        if given is None:
+            continue
+        try:
+            links = find_links(fabric, entry.link)
+        except InputError as error:
+            place = ("queue", "links", number, "link")
+            raise InputError([scenario.source.sentence(place, text) for text in error.sentences]) from None
+        values = values.copy()
+        values[links] = given.bytes(bdp) if isinstance(given, Amount) else given
+    return values

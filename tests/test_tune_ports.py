@@ -1,0 +1,119 @@
+"""What single ports have: said under `queue.links`, tuned by tier, and written down again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fabsim
+from fabsim.cli import main
+from fabsim.study.parameters import Levels, put_all
+from fabsim.tuning.tune import prepare
+from fabsim.tuning.tuned import write_tuned
+
+SMALL: dict[str, Any] = {
+    "fabric": {
+        "kind": "fat_tree", "k": 4, "rate": "400 Gbps", "latency": "1 us",
+        "degraded": [{"link": "leaf0->agg0", "speed": 0.5}],
+    },
+    "routing": {"kind": "ecmp"},
+    "traffic": [
+        {"kind": "permutation", "size": "1 MB"}, {"kind": "incast", "senders": 4, "receiver": 0, "size": "1 MB"},
+    ],
+    "transport": {"kind": "dctcp"},
+}  # fmt: skip
+BOTH = [{"key": "queue.ecn_low", "per": "tier"}, {"key": "queue.ecn_high", "per": "link"}]
+
+
+def names(scenario: fabsim.Scenario) -> tuple[list[str], Any]:
+    """Names of the links, and the ports of the model."""
+    from fabsim.topology import link_names
+
+    return link_names(scenario.network().fabric), scenario.compile()[1].queue
+
+
+def test_single_ports_have_thresholds_of_their_own() -> None:
+    plain = names(fabsim.load(SMALL))
+    ports = [{"link": "agg*->core*", "ecn_low": "30 kB", "ecn_high": "90 kB"}]
+    ports += [{"link": "agg0->core*", "ecn_high": "1 BDP"}]
+    found, queue = names(fabsim.load({**SMALL, "queue": {"kind": "trim", "links": ports}}))
+    mine = np.array([name.startswith("agg") and "->core" in name for name in found])
+    np.testing.assert_array_equal(queue.ecn_low, np.where(mine, np.float32(30e3), plain[1].ecn_low))
+    first = np.array([name.startswith("agg0->core") for name in found])
+    assert set(np.asarray(queue.ecn_high)[mine & ~first].tolist()) == {90e3}
+    assert np.asarray(queue.ecn_high)[first].min() > 300e3
+    np.testing.assert_array_equal(queue.buffer, plain[1].buffer)
+    shared = {"kind": "shared", "links": [{"link": "core0->agg0", "alpha": 0.25}]}
+    found, queue = names(fabsim.load({**SMALL, "queue": shared}))
+    assert queue.alpha[found.index("core0->agg0")] == 0.25
+    assert queue.alpha.sum() == len(found) - 0.75
+    pfc = {"kind": "pfc", "links": [{"link": "core0->agg0", "headroom": "7 kB"}]}
+    found, queue = names(fabsim.load({**SMALL, "queue": pfc}))
+    assert queue.headroom[found.index("core0->agg0")] == 7e3
+    assert (np.delete(queue.headroom, found.index("core0->agg0")) > 7e3).all()
+
+
+def test_thresholds_never_cross_wherever_a_descent_goes() -> None:
+    scenario = fabsim.load({**SMALL, "tune": {"parameters": BOTH}})
+    task = prepare(scenario, progress=False)
+    low, high = task.parameters[0]
+    assert isinstance(low, Levels)
+    assert isinstance(high, Levels)
+    assert low.groups == 5  # from leaf down and up, aggregation down and up, core down
+    random = np.random.default_rng(1)
+    for scale in (0.0, 1.0, 30.0):
+        raw = tuple(jnp.asarray(scale * random.normal(size=x.groups), jnp.float32) for x in (low, high))
+        queue = put_all((low, high), (task.base.problem, task.base.model), raw)[1].queue
+        real = np.asarray(queue.ecn_low) < 1e14
+        assert (np.asarray(queue.ecn_low) <= np.asarray(queue.ecn_high))[real].all()
+        assert (np.asarray(queue.ecn_high) <= np.asarray(queue.buffer) * (1 + 1e-6))[real].all()
+
+
+def test_what_is_tuned_is_a_scenario_again(tmp_path: Path) -> None:
+    links = [{"link": "leaf2->h4", "ecn_low": "20 kB"}]
+    parameters = [*BOTH, {"key": "queue.buffer", "total": "now"}]
+    scenario = fabsim.load({**SMALL, "queue": {"kind": "trim", "links": links}, "tune": {"parameters": parameters}})
+    task = prepare(scenario, progress=False)
+    random = np.random.default_rng(2)
+    raw = tuple(jnp.asarray(random.normal(size=np.shape(one.begin())), jnp.float32) for one in task.parameters[0])
+    wanted = put_all(tuple(task.parameters[0]), (task.base.problem, task.base.model), raw)[1].queue
+    again = fabsim.load(write_tuned(scenario, task.base, task.parameters[0], raw, tmp_path)).compile()[1].queue
+    for name in ("ecn_low", "ecn_high", "buffer"):
+        np.testing.assert_allclose(getattr(again, name), getattr(wanted, name), rtol=1e-5, err_msg=name)
+    tier = {"parameters": [{"key": "queue.alpha", "per": "tier"}], "objective": "peak_queue"}
+    scenario = fabsim.load({**SMALL, "queue": {"kind": "shared"}, "tune": tier})
+    task = prepare(scenario, progress=False)
+    raw = (jnp.arange(5.0),)
+    wanted = put_all(tuple(task.parameters[0]), (task.base.problem, task.base.model), raw)[1].queue.alpha
+    again = fabsim.load(write_tuned(scenario, task.base, task.parameters[0], raw, tmp_path)).compile()[1].queue.alpha
+    switches = np.array(["h" not in name.split("->")[0] for name in names(scenario)[0]])
+    np.testing.assert_allclose(np.asarray(again)[switches], np.asarray(wanted)[switches], rtol=1e-5)
+
+
+def built(data: dict[str, Any]) -> Any:
+    """Arrays, and what is tuned."""
+    scenario = fabsim.load(data)
+    return prepare(scenario, progress=False) if scenario.tune else scenario.compile()
+
+
+def test_bad_input_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    link = "agg0->core0"
+    for change, says in (
+        ({"queue": {"kind": "trim", "links": [{"link": "agg99->core0", "ecn_low": "1 kB"}]}},
+         'queue.links.0.link: no link or node is named "agg99->core0"'),
+        ({"queue": {"kind": "trim", "links": [{"link": link, "ecn_low": "2 MB"}]}}, "above ecn_high"),
+        ({"queue": {"kind": "trim", "links": [{"link": link, "alpha": 2}]}}, "queue.links.0.alpha"),
+        ({"queue": {"kind": "trim", "classes": [{"name": "a"}], "links": [{"link": link, "ecn_low": "1 kB"}]}},
+         "queue.links: each class has thresholds of its own"),
+        ({"tune": {"parameters": [{"key": "queue.alpha", "per": "tier"}]}}, "queue.alpha is not tuned by that name"),
+        ({"tune": {"parameters": [{"key": "queue.ecn_low", "per": "flow"}]}}, "has no value for each flow; use all or"),
+    ):  # fmt: skip
+        with pytest.raises(fabsim.InputError) as error:
+            built({**SMALL, **change})
+        assert says in str(error.value), str(error.value)
+    assert main(["explain", "queue.links"]) == 0
+    assert "alpha" in capsys.readouterr().out
