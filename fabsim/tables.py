@@ -18,7 +18,7 @@ Table = Literal["summary", "flows", "links", "classes", "series", "seeds"]
 Packets = Mapping[str, Float]
 """By case: completion times (s, from the start of a flow) that a packet-level simulator gave for the same flows."""
 
-_AXIS = {"flows": "flow", "links": "link", "series": "time", "seeds": "seed"}
+_AXIS = {"flows": "flow", "links": "link", "classes": "classes", "series": "time", "seeds": "seed"}
 FIVE = ("completion_min", "completion_mean", "completion_p50", "completion_p99", "completion_max")
 _TOTALS = ("again", "dropped", "marked", "queue_peak")
 """Figures of an ensemble that stand in the tables of one run."""

@@ -16,6 +16,7 @@ from fabsim.engine.run import run
 from fabsim.engine.simulate import Trace, simulate
 from fabsim.engine.spread import Spread, over, spread
 from fabsim.errors import InputError, Stopped
+from fabsim.models.bucket import Bucket
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.models.nscc import nscc
@@ -24,6 +25,7 @@ from fabsim.models.window import Window
 from fabsim.topology import Change, degrade, leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled
 from tests.small import RATE, case
+from tests.test_classes import with_classes
 from tests.test_pfc import pausing
 from tests.test_shared_buffer import sharing
 from tests.test_taildrop import losing
@@ -32,8 +34,11 @@ FABRIC = degrade(leaf_spine(4, 2, 4, rate=RATE, latency=1.03e-6), [Change("leaf0
 STEPS = 200
 
 
-def drawn(seed: int, law: Any, dtype: str = "float32", deadlock: bool = False) -> tuple[Problem, Model[Any]]:
-    """Each of 16 hosts sends at once; 14 of them again, after the barrier of the first eight or after their own.
+def drawn(
+    seed: int, law: Any, dtype: str = "float32", deadlock: bool = False, own: Any = None
+) -> tuple[Problem, Model[Any]]:
+    """Each of 16 hosts sends at once; 14 of them again, after the barrier of the first eight or after their own. `own`
+    is the class of traffic of each flow.
 
     Thirty flows on eight devices: two places stay empty.
     """
@@ -45,7 +50,8 @@ def drawn(seed: int, law: Any, dtype: str = "float32", deadlock: bool = False) -
     need = np.where(waits == 0, np.array([9 if deadlock else 8]), np.where(waits > 0, 1, 0))
     size = rng.uniform(1e5, 4e5, 30).round()
     flows = assemble(src, dst, size, trigger=waits, need=need, fires=fires)
-    return case(FABRIC, flows, transport=law, buffer=1.1e5, dtype=dtype, share_rows=False, ring=16)
+    several: dict[str, Any] = {} if own is None else {"traffic_class": own, "classes": int(max(own)) + 1}
+    return case(FABRIC, flows, transport=law, buffer=1.1e5, dtype=dtype, share_rows=False, ring=16, **several)
 
 
 def everything(dtype: str) -> tuple[Problem, Model[Any]]:
@@ -74,6 +80,11 @@ def compare(one: Trace, other: Trace) -> dict[str, float]:
     assert np.isfinite(one.completion).all()
     found = {name: apart(getattr(one, name), getattr(other, name)) for name in ("completion", "start", "flags")}
     frames = {name: x for name, x in vars(one.frames).items() if x is not None}
+    by_class = frames.pop("by_class", None)
+    if by_class is not None:
+        found |= {
+            f"{name} by class": apart(x, getattr(other.frames.by_class, name)) for name, x in vars(by_class).items()
+        }
     return found | {name: apart(x, getattr(other.frames, name)) for name, x in frames.items()}
 
 
@@ -90,7 +101,16 @@ def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
         "drops": losing((problem, model), GoBackN, loss=loss),
         "shared": (problem, sharing(model, memory=2e5)),
         "faults": (replace(problem, faults=schedule), model),
+        "classes": classes(law),
     }
+
+
+def classes(law: Any) -> tuple[Problem, Model[Any]]:
+    """Three classes of traffic, one of them shaped at senders and switches alike."""
+    problem, model = drawn(0, law, "float64", own=np.arange(30) % 3)
+    rate = np.where(np.arange(3 * FABRIC.links) < FABRIC.links, 0.4 * RATE, 1e15)
+    bucket = Bucket(jnp.asarray(rate), jnp.asarray(rate / RATE * 1e5))
+    return problem, with_classes(model, (0, 1, 1), (1, 1, 3), shape=bucket)
 
 
 def gradients() -> dict[str, float]:

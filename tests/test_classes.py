@@ -19,6 +19,7 @@ from fabsim.engine.setup import prepare
 from fabsim.engine.simulate import simulate
 from fabsim.errors import InputError
 from fabsim.models.classes import Classes
+from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.topology import Change, Fabric, degrade, leaf_spine, single_switch
@@ -83,21 +84,29 @@ def test_what_goes_first_is_not_touched() -> None:
         alone = simulate(*case(TREE, flows_of(HIGH), dtype="float64"), steps=400)
         low = simulate(*case(TREE, flows_of(LOW), dtype="float64"), steps=400)
     assert np.isfinite(both.completion).all()
-    np.testing.assert_allclose(both.completion[: len(HIGH)], alone.completion, rtol=1e-11)
-    assert (both.completion[len(HIGH) :] >= low.completion - 1e-12).all()
-    assert (both.completion[len(HIGH) :] > low.completion * 1.1).sum() >= 4
+    first, second = np.split(np.asarray(both.completion), [len(HIGH)])
+    np.testing.assert_allclose(first, np.asarray(alone.completion), rtol=1e-11)
+    assert (second >= np.asarray(low.completion) - 1e-12).all()
+    assert (second > np.asarray(low.completion) * 1.1).sum() >= 4
 
 
 def test_the_rest_is_for_the_others() -> None:
-    """The last byte of the second class has waited for all of the first: 2 S / C, from two senders and from one; that
-    of a third class in the same level as the second for two shares of what is left."""
+    """Two classes behind a first one share what it leaves, which is nothing until it has gone, 3 to 1."""
     size = 4e6
-    for flows in (assemble([1, 2], [0, 0], size), assemble([1, 1], [0, 2], size)):
-        done = simulate(*classed(STAR, flows, [1, 0], (0, 1)), steps=200).completion
-        np.testing.assert_allclose(done, LAST + wire(size) / RATE * np.array([2, 1]), rtol=1e-5)
     flows = assemble([1, 2, 3], [0, 0, 0], size)
     done = simulate(*classed(STAR, flows, [0, 1, 2], (4, 7, 7), (1, 1, 3)), steps=300).completion
     np.testing.assert_allclose(done, LAST + wire(size) / RATE * np.array([1, 3, 1 + 4 / 3]), rtol=1e-5)
+
+
+def test_the_ideal_law_knows_who_goes_first() -> None:
+    """A first class takes a receiver's port; one behind it waits without a queue, and the third has what that one
+    leaves at their common sender."""
+    flows = assemble([1, 2, 2], [0, 0, 3], 2e6)
+    problem, model = classed(STAR, flows, [0, 1, 2], (0, 1, 2), transport=Ideal(jnp.float32(1.0)))
+    trace = simulate(problem, model, steps=200)
+    time = wire(2e6) / RATE
+    np.testing.assert_allclose(trace.completion - LAST, np.array([1, 2, 1]) * time, rtol=0.03)
+    assert float(trace.frames.peak.max()) < 2 * RATE * float(problem.dt)
 
 
 # Weights
@@ -253,8 +262,7 @@ def test_a_pause_is_for_a_class() -> None:
         assert trace.frames.paused[:, port(fabric, "spine0->leaf0")].sum() > 1e-5
         return float(trace.completion[3] - 5e-5)
 
-    problem, model = case(fabric, assemble([5], [2], 5e5), dt=2e-7)
-    alone = float(simulate(problem, model, steps=200).completion[0])
+    alone = wire(5e5) / RATE + 4e-6 + 3 * 4150 / RATE
     assert victim(0) == pytest.approx(alone, rel=1e-4)
     assert victim(1) > 2 * alone
 
@@ -273,7 +281,7 @@ def test_a_shared_memory_has_a_threshold_for_each_class() -> None:
 
 
 def test_slopes_by_weight_and_buffer() -> None:
-    """All from one program; and a class of another flow is another member of the same sweep."""
+    """Against differences, all from one sweep."""
     with jax.enable_x64(True):
         flows = assemble([2, 3, 4, 4], [0, 0, 0, 1], [3e5, 2.6e5, 2.2e5, 1.7e5], start=[0.0, 0.3e-6, 0.7e-6, 1e-6])
         problem, model = classed(STAR, flows, [0, 1, 1, 0], (0, 0), (2.0, 1.3), buffer=3e4, window=2e5, dtype="float64")
@@ -282,15 +290,10 @@ def test_slopes_by_weight_and_buffer() -> None:
             return simulate(problem, model, steps=80, every=20).completion.sum() * 1e6
 
         values, found = slopes(total, problem, model, {"weight": weights, "buffer": lambda m: m.queue.buffer})
-        other = classed(STAR, flows, [1, 0, 1, 0], (0, 0), (2.0, 1.3), buffer=3e4, window=2e5, dtype="float64")[0]
-        both = jax.tree.map(lambda *x: jnp.stack(x), problem, other)
-        swept = jax.jit(jax.vmap(total, (0, None)))(both, model)
     assert np.isfinite(values).all()
     for leaf, (got, want) in found.items():
-        assert got == pytest.approx(want, rel=1e-3, abs=1e-6), leaf
+        assert got == pytest.approx(want, rel=1e-4, abs=1e-6), leaf
     assert abs(found["buffer"][1]) > 0.1
-    assert float(swept[0]) == pytest.approx(float(values[0]), rel=1e-9)
-    assert float(swept[1]) != pytest.approx(float(values[0]), rel=1e-3)
 
 
 def weights(model: Model[Any]) -> Array:

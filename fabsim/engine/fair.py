@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import least, total
 from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import FlowState
+from fabsim.models.classes import join
 from fabsim.typing import Array
 from fabsim_kernels.load import load, read
 
@@ -17,8 +20,22 @@ smallest share, which is feasible."""
 
 
 def fair_rates(s: Setup, flow: FlowState) -> Array:
-    """[F] units per step. A flow is frozen at the share of a link that is the tightest for all flows on it."""
-    active, line = (flow.credit > 0).astype(s.rate.dtype), s.rate.sum(-1)
+    """[F] units per step. Classes of traffic that are served first have all that they want, and leave the rest."""
+    active = (flow.credit > 0).astype(s.rate.dtype)
+    if s.classes is None:
+        return max_min(s, active)
+    levels, own = s.classes.priority, s.problem.port_link[:, 0] // s.problem.links
+    rate = jnp.zeros_like(active)
+    for level in sorted(set(levels)):
+        left = replace(s, capacity=jnp.maximum(s.capacity - on_links(s, rate), 0.0))
+        rate = rate + max_min(left, jnp.where(jnp.array(levels)[own] == level, active, 0.0))
+    return rate
+
+
+def max_min(s: Setup, active: Array) -> Array:
+    """[F] units per step of the active flows. A flow is frozen at the share of a link that is the tightest for all
+    flows on it."""
+    line = s.rate.sum(-1)
 
     def one_round(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         rate, free = carry
@@ -39,13 +56,22 @@ def fair_rates(s: Setup, flow: FlowState) -> Array:
     return jnp.where(free > 0, rest, rate)
 
 
+def whole(s: Setup, by_queue: Array, least: bool = False) -> Array:
+    """[Q + 1] what all classes of traffic together have at each link, their sum or the least, at each of its queues."""
+    if s.classes is None or s.problem.classes == 1:
+        return by_queue
+    by_class = s.classes.split(by_queue)
+    together = by_class.min(0) if least else by_class.sum(0)
+    return join(jnp.broadcast_to(together, by_class.shape), by_queue[-1:])
+
+
 def on_links(s: Setup, rate: Array) -> Array:
     """[F] -> [L + 1] load of the rates, split as the flows are; the sender's port included."""
     p = s.problem
     hops = p.at.row.shape[0]
     fabric = jnp.broadcast_to((rate[:, None] * s.share)[None, :, None, :], (hops, p.flows, 1, s.share.shape[1]))
     planes = rate[:, None] * s.plane
-    return total(p, load(p.at, fabric, planes[:, None, :], p.links)[:, 0].at[p.port_link].add(planes))
+    return whole(s, total(p, load(p.at, fabric, planes[:, None, :], p.queues)[:, 0].at[p.port_link].add(planes)))
 
 
 def tightest(s: Setup, value: Array) -> Array:
@@ -61,6 +87,6 @@ def smallest_on_links(s: Setup, rate: Array) -> Array:
     """[F] -> [L + 1] smallest rate among the flows that use a link."""
     p = s.problem
     lanes = jnp.where(s.used, rate[:, None], LATER)
-    start = jnp.full(p.links + 1, LATER, rate.dtype)
+    start = jnp.full(p.queues + 1, LATER, rate.dtype)
     smallest = start.at[p.route].min(lanes).at[p.port_link].min(jnp.where(s.plane > 0, rate[:, None], LATER))
-    return least(p, smallest)
+    return whole(s, least(p, smallest), least=True)

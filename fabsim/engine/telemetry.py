@@ -1,4 +1,8 @@
-"""In-band telemetry: queues and loads of all links in the last steps, read along each path as they were on passing."""
+"""In-band telemetry: queues and loads of all links in the last steps, read along each path as they were on passing.
+
+With classes of traffic a packet reads the queue and the bytes of its own class, and the rate of the whole link: the
+others would frighten away a class that is served before them.
+"""
 
 from __future__ import annotations
 

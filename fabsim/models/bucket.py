@@ -19,8 +19,8 @@ class Bucket:
 
     As a shaper, what has no token waits: a queue with more to send goes at line rate C for burst / (C - rate), then at
     `rate`. As a policer, what has no token is cut on arrival: of a steady a > rate, after burst / (a - rate), a - rate.
-    A bucket is full at the start. Exact in its totals at the end of every step for constant inflow, except where it
-    fills up within a step. Smooth almost everywhere.
+    A bucket is full at the start. Exact in its totals at the end of every step; where it is full in a part of a step
+    only, it gains the tokens of the other part, too. Smooth almost everywhere.
 
     Attributes: [C L], class by class.
         rate: B/s.

@@ -11,7 +11,7 @@ from fabsim.scenario.keys.fabric import HtsimTopology
 from fabsim.scenario.keys.queue import Pfc, Shared
 from fabsim.scenario.keys.routing import ENTROPIES, Drawn, Ecmp, Explicit, SwitchSpray, Valiant
 from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
-from fabsim.scenario.keys.transport import Mixed, Window
+from fabsim.scenario.keys.transport import Ideal, Mixed, Window
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import KeyPath
 from fabsim.units import Amount, show_time, shown
@@ -137,6 +137,10 @@ def _classes(scenario: Sections) -> Iterator[Fault]:
             yield (*where, "buffer"), "a queue without a buffer passes nothing, given 0; write it like 1 BDP"
         if isinstance(own.ecn_low, Amount) and isinstance(own.ecn_high, Amount) and _above(own.ecn_low, own.ecn_high):
             yield (*where, "ecn_low"), f"above ecn_high ({own.ecn_high}), given {own.ecn_low}; give at most that"
+    levels = [own.priority for own in queue.classes]
+    if isinstance(scenario.transport, Ideal) and len(set(levels)) < len(levels):
+        text = "knows what classes leave each other by priority, not by weight; give each class a priority of its own"
+        yield ("transport", "kind"), text
     for number, entry in enumerate(scenario.traffic):
         name = getattr(entry, "class")
         if name is not None and name not in names:

@@ -156,6 +156,7 @@ def busy_seconds(problem: Problem, model: Model[Any]) -> Array:
     """[L] s that each link needs at line rate for all that crosses it: its utilisation, by bytes."""
     lanes = model.split.weight * problem.size[:, None]
     planes = lanes.reshape(problem.flows, problem.planes, -1).sum(-1)
-    load = jnp.zeros(problem.links + 1, lanes.dtype).at[problem.route].add(lanes).at[problem.port_link].add(planes)
+    load = jnp.zeros(problem.queues + 1, lanes.dtype).at[problem.route].add(lanes).at[problem.port_link].add(planes)
+    load = load[:-1].reshape(problem.classes, -1).sum(0)
     alive = model.links.capacity > 0
-    return jnp.where(alive, load[:-1] / jnp.where(alive, model.links.capacity, 1.0), 0.0)
+    return jnp.where(alive, load / jnp.where(alive, model.links.capacity, 1.0), 0.0)

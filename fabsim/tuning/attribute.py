@@ -96,7 +96,7 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         fabric=one.net.fabric,
         capacity=capacity,
         latency=np.asarray(slope.links.latency, float),
-        buffer=np.asarray(slope.queue.buffer, float),
+        buffer=np.asarray(slope.queue.buffer, float).reshape(-1, len(capacity)).sum(0),  # of all classes of traffic
         trials=[trial(one, objective, value, link, float(capacity[link])) for link in largest],
         inert=inert(scenario, slope),
     )

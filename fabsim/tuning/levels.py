@@ -42,6 +42,9 @@ def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse:
         kind = member.scenario.transport.kind
         raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
                      "queue.buffer, or take a transport that does (nscc)")  # fmt: skip
+    if chosen.classes:
+        text = f"{entry.key} is not tuned where traffic has classes, each with queues of its own"
+        raise refuse("key", f"{text}; leave out queue.classes, or tune another key")
     if not hasattr(chosen, "buffer") and (name == "buffer" or (name == "ecn_high" and entry.high is None)):
         do = "tune links.capacity instead" if name == "buffer" else "give high, like high: 1 BDP"
         raise refuse("key", f"a port has no buffer of its own under queue: {{kind: {chosen.kind}}}; {do}")

@@ -56,6 +56,7 @@ class TrafficClass(Section):
         "1 BDP",
         "auto",
         means="bytes that its queue holds",
+        source="ours: what a port with one queue has",
         absent="as much as queue.buffer, for each class",
         smooth=ALMOST,
     )
@@ -63,6 +64,7 @@ class TrafficClass(Section):
         "0.2 BDP",
         "auto",
         means="queue of this class from which on some of its packets are marked",
+        source="UEC specification 1.0",
         absent="0.2 of its own buffer where that is given, else queue.ecn_low",
         smooth=ALMOST,
     )
@@ -70,6 +72,7 @@ class TrafficClass(Section):
         "0.8 BDP",
         "auto",
         means="queue of this class from which on all of its packets are marked",
+        source="UEC specification 1.0",
         absent="0.8 of its own buffer where that is given, else queue.ecn_high",
         smooth=ALMOST,
     )
