@@ -117,9 +117,7 @@ def test_a_value_comes_back_after_its_probes(successes: float, probe: float) -> 
     state, _ = after(law, 400, lost=bad, through=1 - bad)
     _, splits = after(law, 6000, state)
     assert splits[0, 0] < 1e-6
-    used = (
-        0.375 * splits[:, 0] / (0.5 - splits[:, 0])
-    )  # the others of the plane have 0.375
+    used = 0.375 * splits[:, 0] / (0.5 - splits[:, 0])  # the others of the plane have 0.375
     missing = (1 - used / 0.125).sum() * 1e-6  # s
     assert missing == pytest.approx(successes * probe, rel=0.01)
 
