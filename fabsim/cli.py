@@ -127,26 +127,31 @@ cli.add_command(attribute)
 
 @cli.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--cases", "pattern", default="*", show_default=True, metavar="GLOB", help="Cases whose names fit.")
+@click.option("--cases", "pattern", default="*", show_default=True, metavar="GLOB", help="Cases or rows that fit.")
 @click.option("--csv", "table", metavar="OUT.csv", help="Write the table with all columns.")
 @device_option
 def validate(folder: str, pattern: str, table: str | None, device: str | None) -> None:
-    """Compare with packets: run every case of a directory of packet-level results.
+    """Compare with packets, or with published measurements.
+
+    A directory of packet-level results has each of its cases run. One of scenarios with a table of what others have
+    measured (published.csv) has the runs that the table's rows need.
 
     \b
     Examples:
       fabsim validate results/
       fabsim validate results/ --cases 'perm_*_const' --csv table.csv
+      fabsim validate configs/mrc
     """
     use_device(device)
-    from fabsim import store, validation
+    from fabsim import published, store, validation
 
     if table is not None:
         store.check_target(table, True)
-    rows = list(validation.validate(Path(folder), pattern))
-    click.echo(validation.as_text(rows))
+    beside: Any = published if (Path(folder) / published.NAME).exists() else validation
+    rows = list(beside.validate(Path(folder), pattern))
+    click.echo(beside.as_text(rows))
     if table is not None:
-        validation.write_csv(rows, Path(table))
+        beside.write_csv(rows, Path(table))
         click.echo(f"table: {table}")
 
 

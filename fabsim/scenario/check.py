@@ -157,10 +157,11 @@ def _inert(scenario: Scenario, signals: bool, losses: bool) -> list[Line]:
     if given and not signals:
         keys = ", ".join(f"queue.{key}" for key in given)
         lines.append(("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks"))
-    if not scenario.faults and scenario.react != type(scenario).model_fields["react"].default:
-        lines.append(("no effect", "react: there are no faults on the way"))
-    if scenario.faults and isinstance(scenario.balancer, Mrc):
-        lines.append(("no effect", "react: mrc finds out by itself, by its own losses, probes and ports"))
+    if scenario.react != type(scenario).model_fields["react"].default:
+        if not scenario.faults:
+            lines.append(("no effect", "react: there are no faults on the way"))
+        elif isinstance(scenario.balancer, Mrc):
+            lines.append(("no effect", "react: mrc finds out by itself, by its own losses, probes and ports"))
     if not losses and scenario.recovery != type(scenario).model_fields["recovery"].default:
         text = f"recovery: a queue of kind {queue.kind} and links without loss lose nothing in silence"
         lines.append(("no effect", text))
