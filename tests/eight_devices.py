@@ -21,7 +21,7 @@ from fabsim.models.model import Model
 from fabsim.models.nscc import nscc
 from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
-from fabsim.topology import Change, degrade, leaf_spine
+from fabsim.topology import Change, Fabric, degrade, leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled
 from tests.small import RATE, case
 from tests.test_pfc import pausing
@@ -32,7 +32,9 @@ FABRIC = degrade(leaf_spine(4, 2, 4, rate=RATE, latency=1.03e-6), [Change("leaf0
 STEPS = 200
 
 
-def drawn(seed: int, law: Any, dtype: str = "float32", deadlock: bool = False) -> tuple[Problem, Model[Any]]:
+def drawn(
+    seed: int, law: Any, dtype: str = "float32", deadlock: bool = False, fabric: Fabric = FABRIC
+) -> tuple[Problem, Model[Any]]:
     """Each of 16 hosts sends at once; 14 of them again, after the barrier of the first eight or after their own.
 
     Thirty flows on eight devices: two places stay empty.
@@ -45,7 +47,7 @@ def drawn(seed: int, law: Any, dtype: str = "float32", deadlock: bool = False) -
     need = np.where(waits == 0, np.array([9 if deadlock else 8]), np.where(waits > 0, 1, 0))
     size = rng.uniform(1e5, 4e5, 30).round()
     flows = assemble(src, dst, size, trigger=waits, need=need, fires=fires)
-    return case(FABRIC, flows, transport=law, buffer=1.1e5, dtype=dtype, share_rows=False, ring=16)
+    return case(fabric, flows, transport=law, buffer=1.1e5, dtype=dtype, share_rows=False, ring=16)
 
 
 def everything(dtype: str) -> tuple[Problem, Model[Any]]:
@@ -90,6 +92,7 @@ def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
         "drops": losing((problem, model), GoBackN, loss=loss),
         "shared": (problem, sharing(model, memory=2e5)),
         "faults": (replace(problem, faults=schedule), model),
+        "wires": drawn(0, law, "float64", fabric=degrade(FABRIC, [Change("leaf2<->spine*", latency=31.3e-6)])),
     }
 
 

@@ -49,8 +49,9 @@ def class_queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
 def sized(scenario: Scenario, fabric: Fabric, base: Baseline, where: KeyPath, **amounts: Amount | str) -> Queues:
     """[L] buffers and thresholds of one queue a port; one that is not given is derived. Raises InputError, with the
     place of the section, where a threshold is above the other."""
-    given = {name: x.bytes(base.bdp) if isinstance(x, Amount) else None for name, x in amounts.items()}
-    queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **given)
+    bdp = base.at_ports(fabric)
+    given = {name: x.bytes(bdp) if isinstance(x, Amount) else None for name, x in amounts.items()}
+    queues = default_queues(fabric, bdp, scenario.packet.mtu, **given)
     wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
     if len(wrong):
         low, high = (show_size(float(side[wrong[0]])) for side in (queues.ecn_low, queues.ecn_high))
