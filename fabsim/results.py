@@ -77,7 +77,7 @@ class Result:
     traffic_class: Int = column("flow", "", "class of traffic, by its number")
 
     link: NDArray = column("link", "", "tail->head")
-    tail_tier: Int = column("link", "", "tier of the tail: 0 hosts, 1 leaves, 2 spines or aggregation, 3 cores")
+    tail_tier: Int = column("link", "", "tier of the tail: 0 hosts, 1 leaves, 2 spines, 3 cores, 5 borders")
     head_tier: Int = column("link", "", "tier of the head")
     tail: Int = column("link", "", "node at the tail")
     head: Int = column("link", "", "node at the head")

@@ -12,8 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from quantiphy import Quantity
+
+Bytes = TypeVar("Bytes", float, NDArray[np.floating], float | NDArray[np.floating])
 
 FIBRE_DELAY = 4.9e-9
 """Seconds per metre of fibre: 4.9 us per km (group index 1.468)."""
@@ -100,8 +105,8 @@ class Amount:
     value: float
     relative: bool
 
-    def bytes(self, bdp: float) -> float:
-        """The amount in bytes, for a bandwidth-delay product in bytes."""
+    def bytes(self, bdp: Bytes) -> Bytes | float:
+        """The amount in bytes, for a bandwidth-delay product in bytes, or an array of them."""
         return self.value * bdp if self.relative else self.value
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ from fabsim.models.model import Model
 from fabsim.models.nscc import nscc
 from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
-from fabsim.topology import Change, degrade, leaf_spine
+from fabsim.topology import Change, Fabric, degrade, leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled
 from tests.small import RATE, case
 from tests.test_classes import with_classes
@@ -35,7 +35,12 @@ STEPS = 200
 
 
 def drawn(
-    seed: int, law: Any, dtype: str = "float32", deadlock: bool = False, own: Any = None
+    seed: int,
+    law: Any,
+    dtype: str = "float32",
+    deadlock: bool = False,
+    own: Any = None,
+    fabric: Fabric = FABRIC,
 ) -> tuple[Problem, Model[Any]]:
     """Each of 16 hosts sends at once; 14 of them again, after the barrier of the first eight or after their own. `own`
     is the class of traffic of each flow.
@@ -51,7 +56,7 @@ def drawn(
     size = rng.uniform(1e5, 4e5, 30).round()
     flows = assemble(src, dst, size, trigger=waits, need=need, fires=fires)
     several: dict[str, Any] = {} if own is None else {"traffic_class": own, "classes": int(max(own)) + 1}
-    return case(FABRIC, flows, transport=law, buffer=1.1e5, dtype=dtype, share_rows=False, ring=16, **several)
+    return case(fabric, flows, transport=law, buffer=1.1e5, dtype=dtype, share_rows=False, ring=16, **several)
 
 
 def everything(dtype: str) -> tuple[Problem, Model[Any]]:
@@ -102,6 +107,7 @@ def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
         "shared": (problem, sharing(model, memory=2e5)),
         "faults": (replace(problem, faults=schedule), model),
         "classes": classes(law),
+        "wires": drawn(0, law, "float64", fabric=degrade(FABRIC, [Change("leaf2<->spine*", latency=31.3e-6)])),
     }
 
 

@@ -202,7 +202,7 @@ def test_gradients_by_times_and_speeds() -> None:
 
         slope = jax.jit(jax.value_and_grad(total), compiler_options={"xla_backend_optimization_level": 0})
         gradient = slope(schedule)[1]
-        places: dict[str, Any] = {"begin": 0, "end": 1, "speed": 1, "down": 2, "react": ()}
+        places: dict[str, Any] = {"begin": 0, "end": 1, "speed": 1, "down": 2, "react": 0}
         for name, number in places.items():
             column = getattr(schedule, name)
             h = 1e-5 if name == "speed" else 1e-11

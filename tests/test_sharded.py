@@ -75,9 +75,10 @@ def test_eight_devices_and_one_agree(found: dict[str, Any], run: str) -> None:
     assert max(apart.values()) < BYTES
 
 
-@pytest.mark.parametrize("ports", ["pauses", "drops", "shared", "faults", "classes"])
+@pytest.mark.parametrize("ports", ["pauses", "drops", "shared", "faults", "classes", "wires"])
 def test_what_ports_do_is_known_to_all(found: dict[str, Any], ports: str) -> None:
-    """Pauses, silent losses, shared memories, faults and classes, in float64; `all` is what links paused or dropped."""
+    """Pauses, losses, shared memories, faults, classes and long wires, in float64; `all` is what links paused or
+    dropped."""
     apart = dict(found[ports])
     assert apart.pop("flags") == 0
     assert apart.pop("all") > 0

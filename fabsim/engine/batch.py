@@ -41,7 +41,7 @@ class Batch:
 @dataclasses.dataclass(frozen=True)
 class Widths:
     """Lengths of what may be padded in a problem: steps of feedback, message slots, rows of the incidence, ports, flows
-    of a port; and whether flows are coupled."""
+    of a port; whether flows are coupled; and of long wires the cells, steps of feedback, crossings, and flows."""
 
     ring: int = 0
     slots: int = 0
@@ -49,12 +49,18 @@ class Widths:
     ports: int = 0
     most: int = 0
     coupled: bool = False
+    cells: int = 0
+    heard: int = 0
+    crossings: int = 0
+    far: int = 0
 
     @classmethod
     def of(cls, problem: Problem) -> Widths:
         """As they stand."""
         ports, most = problem.port_flows.shape
-        return cls(problem.ring, problem.slots, problem.at.links.shape[0], ports, most, problem.coupled)
+        rows, w = problem.at.links.shape[0], problem.wires
+        wires = () if w is None else (w.cells, w.ring, w.flow.shape[0], w.far.shape[0])
+        return cls(problem.ring, problem.slots, rows, ports, most, problem.coupled, *wires)
 
     def __or__(self, other: Widths) -> Widths:
         """Wide enough for both."""
@@ -100,7 +106,10 @@ def widen(problems: Sequence[Problem], widths: Widths | None = None) -> list[Pro
             many=pad(p.at.many, [(0, more), (0, 0)], 1.0),
         )
         table = pad(p.port_flows, [(0, more_ports), (0, more_flows)], p.flows * p.planes)
-        return dataclasses.replace(p, ring=to.ring, slots=to.slots, coupled=to.coupled, at=at, port_flows=table)
+        wires = None if p.wires is None else p.wires.widen(to.cells, to.heard, to.crossings, to.far, p.flows)
+        return dataclasses.replace(
+            p, ring=to.ring, slots=to.slots, coupled=to.coupled, at=at, port_flows=table, wires=wires
+        )
 
     wide = {key: one(p) for key, p in different.items()}
     return [wide[id(p)] for p in problems]
@@ -120,7 +129,7 @@ def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
 def shape_of_problem(problem: Problem) -> tuple[Any, ...]:
     """The problem's part of it."""
     leaves, tree = jax.tree.flatten((problem.size, problem.route, problem.faults))
-    static = problem.links, problem.classes, problem.triggers, problem.planes, float(problem.dt)
+    static = problem.links, problem.classes, problem.triggers, problem.planes, float(problem.dt), problem.wires is None
     return tree, *map(np.shape, leaves), *static
 
 

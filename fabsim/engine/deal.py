@@ -90,7 +90,8 @@ def part(problem: Problem, flows: Int, real: int, place: Int, everyone: int) -> 
         name: jnp.asarray(value.astype(np.int32))
         for name, value in (("port_flows", table), ("port", port), ("place", column))
     }
-    return dataclasses.replace(p, axis=AXIS, at=part_of_incidence(p.at, flows), **arrays, **ports)
+    wires = None if p.wires is None else p.wires.of(flows, real)
+    return dataclasses.replace(p, axis=AXIS, at=part_of_incidence(p.at, flows), wires=wires, **arrays, **ports)
 
 
 def part_of_incidence(at: Incidence, flows: Int) -> Incidence:

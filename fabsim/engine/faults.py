@@ -48,7 +48,7 @@ class Faults:
         speed: [E] share of the rate that is left; 0: dead.
         loss: [E] share of what leaves that the links lose in silence; None where no event has any.
         period, down: [E] s; within its span, an event holds for `down` at the beginning of each `period`.
-        react: s, after which senders know; a scalar.
+        react: [E] s, after which senders know of an event, or of its end.
     """
 
     links: Array
@@ -68,7 +68,8 @@ class Faults:
         return replace(self, **times)
 
     def active(self, step: Array) -> Array:
-        """[E] the share of the step that begins at `step` (a real number) for which each event holds."""
+        """[E] the share of the step that begins at `step` (a real number, or one for each event) for which each event
+        holds."""
         x, y = (jnp.clip(t, self.begin, self.end) - self.begin for t in (step, step + 1.0))
         before = jnp.floor(x / self.period) * self.period
 
@@ -83,25 +84,25 @@ class Faults:
         return (1.0 - self.links * taken[:, None]).prod(0)
 
     def lives(self, step: Array) -> Array:
-        """[L + 1] the share of the step for which no event has a link dead."""
+        """[L + 1] the share of the step for which no event has a link dead; `step` as in `active`."""
         return self.left(jnp.where(self.speed <= 0, self.active(step), 0.0))
 
 
 def faults(
     links: list[np.ndarray], count: int, *, begin: object, end: object = FOR_EVER, speed: object = 1.0,
-    loss: object = 0.0, period: object = FOR_EVER, down: object = FOR_EVER, react: float, dtype: str = "float32",
+    loss: object = 0.0, period: object = FOR_EVER, down: object = FOR_EVER, react: object, dtype: str = "float32",
 ) -> Faults:  # fmt: skip
     """The schedule of events on given links, one array of link numbers an event, of `count` links. Other columns are
     scalars or [E], see Faults."""
     hit = np.zeros((len(links), count + 1), dtype)
     for row, mine in zip(hit, links, strict=True):
         row[mine] = 1.0
-    columns = {"begin": begin, "end": end, "speed": speed, "loss": loss, "period": period, "down": down}
+    columns = {"begin": begin, "end": end, "speed": speed, "loss": loss, "period": period, "down": down, "react": react}
     real = {name: np.broadcast_to(np.asarray(x, dtype), len(links)) for name, x in columns.items()}
     given: dict[str, Any] = {name: jnp.asarray(x) for name, x in real.items()}
     if not real["loss"].any():
         given["loss"] = None
-    return Faults(links=jnp.asarray(hit), react=jnp.asarray(react, dtype), **given)
+    return Faults(links=jnp.asarray(hit), **given)
 
 
 @jax.tree_util.register_dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from fabsim.engine.crossing import unfit
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import State, TagState
 from fabsim.models.pfc import PfcQueue
@@ -22,7 +23,9 @@ SENTENCES = {
 
 def check(s: Setup) -> Array:
     """What can be said before the first step: int32 bits."""
-    long = (s.beyond_mean + s.back).max() > s.problem.ring - 2
+    long = (s.beyond_mean + s.near_back).max() > s.problem.heard - 2
+    if s.wires is not None:
+        long = long | unfit(s.problem, s.wires)
     if isinstance(s.queue, PfcQueue):
         long = long | (s.queue.delay.max() > s.problem.ring - 2)
     short = jnp.where(s.used, s.beyond, 2.0).min() < 1.0 - 1e-3

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
+from fabsim.engine.crossing import cross
 from fabsim.engine.faults import Now
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
@@ -103,14 +104,16 @@ def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) ->
     return jnp.stack(seen, -1)
 
 
-def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[Fluid, Array, Missing | None, Array]:
-    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, what links lost, and
-    [F, C, K] what comes to the receivers' down links by each lane.
+def travel(
+    s: Setup, state: State, leaving: Fluid, sent: Array, loss: Array | None
+) -> tuple[Fluid, Array, Missing | None, Array, Array | None]:
+    """Move what leaves one hop on: moving of the next step, [C, F] what reached the receivers, what links lost,
+    [F, C, K] what comes to the receivers' down links by each lane, and the lines of long wires.
 
     sent: [F, P] units that leave by each port of the senders; loss: [L + 1] share of what leaves that a link loses.
     Every amount that leaves one place is the very number that arrives in the next: conservation by construction.
     """
-    p = s.problem
+    p, line = s.problem, None
     out_f, out_e, gone = leaving.fabric, leaving.egress, None
     if loss is not None:
         fabric, egress = read(p.at, loss[:, None])
@@ -127,13 +130,15 @@ def travel(s: Setup, leaving: Fluid, sent: Array, loss: Array | None) -> tuple[F
 
     entering = (s.within.reshape(flows, planes, -1) * sent[:, :, None]).reshape(flows, lanes)
     entering = jnp.pad(entering[:, None], ((0, 0), (0, channels - 1), (0, 0)))
+    if state.lines is not None:
+        line, entering, out_f = cross(s, state.lines.ahead, state.step, entering, out_f)
     enters = (jnp.arange(hops + 1)[:, None, None] == p.first)[:, :, None]
     onward, first = out_f, jnp.where(enters[hops], entering, 0.0)
     down, onto = by_plane(first), first
     if hops:
         down, onto = down + by_plane(out_f[-1]), onto + out_f[-1]
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
-    return Fluid(onward, down), out_e.sum(-1).T, gone, onto
+    return Fluid(onward, down), out_e.sum(-1).T, gone, onto, line
 
 
 def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue, dies: bool) -> tuple[Array, Array, Array]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from fabsim.engine.crossing import come_back
 from fabsim.engine.faults import Now
-from fabsim.engine.feedback import heard
 from fabsim.engine.found import lose
 from fabsim.engine.network import Missing, acts, over_wire, pass_hop
 from fabsim.engine.setup import Setup
@@ -44,7 +44,7 @@ def advance(
     if loss is not None:
         out, off = over_wire(out, by_lane(s, loss[:, None]))
     reached = out[:, :3].transpose(1, 2, 0).reshape(-1, s.problem.flows)
-    ring = paths.ring.at[state.step % s.problem.ring].set(reached)
+    ring = paths.ring.at[state.step % s.problem.heard].set(reached)
     return Paths(waiting, onto, ring, lose(s, paths.gone, off, cut, *missing))
 
 
@@ -54,8 +54,11 @@ def by_lane(s: Setup, of_links: Array) -> Array:
     return jnp.repeat(of_links[s.problem.at.last], lanes, 1).swapaxes(1, 2)
 
 
-def look_back(s: Setup, paths: Paths, step: Array, found: Found | None) -> PathFeedback:
-    """What comes back to the senders now; all paths of a flow are equally long, as they are for the transport."""
-    back = heard(paths.ring, step, s.beyond_mean + s.back)
+def look_back(
+    s: Setup, paths: Paths, line: Array | None, step: Array, found: Found | None
+) -> tuple[PathFeedback, Array | None]:
+    """What comes back to the senders now; all paths of a flow are equally long, as they are for the transport. And the
+    line of the way back over long wires."""
+    back, line = come_back(s, paths.ring, line, step)
     data, trimmed, marked = back.reshape(3, -1, s.problem.flows).swapaxes(1, 2)
-    return PathFeedback(acked=data, marked=marked, trimmed=trimmed, found=found)
+    return PathFeedback(acked=data, marked=marked, trimmed=trimmed, found=found), line

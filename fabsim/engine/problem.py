@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.engine.wires import Wires, lay
 from fabsim.errors import InputError
 from fabsim.models.chance import dice
 from fabsim.routing.routes import Routes
@@ -79,6 +80,7 @@ class Problem:
     reverse: Array | None  # [L + 1] link of the other way, L for none; None where acknowledgements weigh nothing
     dice: Array  # [F] uint32, a number of its own for each flow, from the seed
     faults: Faults | None = None  # what happens on the way (to links); None costs nothing
+    wires: Wires | None = None  # long wires, see there; None where none is long
     # Mesh axis over which the flows are spread (see spread): F counts those of one device, but leaders count all.
     axis: str | None = dataclasses.field(default=None, metadata=STATIC)
     classes: int = dataclasses.field(default=1, metadata=STATIC)  # C
@@ -92,6 +94,11 @@ class Problem:
     def queues(self) -> int:
         """Number of queues, C L: that of no queue."""
         return self.links * self.classes
+
+    @property
+    def heard(self) -> int:
+        """Steps of feedback that are remembered at the receivers; what is on the way back over a long wire is there."""
+        return self.ring if self.wires is None else self.wires.ring
 
 
 def by_port(problem: Problem, share: Array) -> tuple[Array, Array]:
@@ -186,7 +193,9 @@ def build(
     whole_ones = np.floor(flows.size / message)
     wire = whole_ones * packet.wire(message) + packet.wire(flows.size - whole_ones * message)
     scale = np.divide(wire, flows.size, out=np.ones_like(wire), where=flows.size > 0)
+    beyond, home = latency / dt - (hops - 1), back / dt
     delay = (latency - (hops - 1) * dt + back).max() / dt
+    lanes, every = np.repeat(nic, path.shape[-1] // nic.shape[1], -1), np.append(np.tile(fabric.latency, classes), 0.0)
     real = lambda x: jnp.asarray(np.asarray(x), dtype)  # noqa: E731
     whole = lambda x: jnp.asarray(np.asarray(x), "int32")  # noqa: E731
     at = incidence(path, last, queues, share_rows, dtype)
@@ -226,6 +235,7 @@ def build(
         reverse=whole(np.append(np.concatenate(other), queues)) if packet.acks else None,
         dice=jnp.asarray(dice(seed, flows.count)),
         classes=classes,
+        wires=lay(np.concatenate([lanes[None], path]), every, dt, routes.weight, beyond, home, RING),
     )
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import total
+from fabsim.engine.crossing import Stretch, stretch
 from fabsim.engine.faults import Faults
 from fabsim.engine.problem import Problem, by_port
 from fabsim.errors import InputError
@@ -48,7 +49,7 @@ class Setup:
         used: [F, K] whether a lane carries anything.
         early: [F, K] steps by which the last packet on a lane goes before the flow's last byte; None for a split that
             stays, whose lanes all have their part of that byte.
-        beyond: [F, K] steps of latency beyond the pipeline's one per link.
+        beyond: [F, K] steps of latency beyond the pipeline's one per link and beyond those on long wires.
         beyond_mean: [F] the same, averaged over the split.
         back: [F] steps from the receiver's last byte to the sender's knowing.
         round_trip: [F] steps from sending a byte to its acknowledgement, with empty queues.
@@ -62,6 +63,7 @@ class Setup:
         faults: the schedule, with times in steps; None where nothing happens on the way.
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
         classes: how the queues of a port share it; None where each has one.
+        wires: delays on long wires; None where there are none.
     """
 
     problem: Problem
@@ -91,6 +93,12 @@ class Setup:
     faults: Faults | None
     irregular: Array | None
     classes: Classes | None
+    wires: Stretch | None
+
+    @property
+    def near_back(self) -> Array:
+        """[F] steps of the way back, without those on long wires."""
+        return self.back if self.wires is None else self.back - self.wires.home
 
     @property
     def signals(self) -> bool:
@@ -141,6 +149,11 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     beyond = (latency + p.packet[:, None] * forward) / dt - (p.hops - 1)
     back = (latency + p.ack * (slow + slowness[nic])) / dt
     beyond_mean, back = (share * beyond).sum(-1), (share * back).sum(-1)
+    round_trip = (share * (p.hops - 1)).sum(-1) + beyond_mean + back
+    wires = stretch(p, wire / dt, share, beyond)
+    if wires is not None:
+        beyond = beyond - wires.ahead.sum(0)
+        beyond_mean = (share * beyond).sum(-1)
     rate = capacity[p.port_link] * dt / p.unit * (1.0 - 0.5 * TIE)
     queue = model.queue.inside(p.unit, dt, LATER)
     if isinstance(queue, PfcQueue):  # hosts take what comes
@@ -160,7 +173,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         beyond=beyond,
         beyond_mean=beyond_mean,
         back=back,
-        round_trip=(share * (p.hops - 1)).sum(-1) + beyond_mean + back,
+        round_trip=round_trip,
         size=p.size / p.unit,
         head=p.head / p.unit,
         grain=p.grain / p.unit,
@@ -174,6 +187,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         faults=None if p.faults is None else p.faults.inside(dt, p.classes),
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
         classes=model.classes and model.classes.inside(p.unit, dt, LATER),
+        wires=wires,
     )
 
 

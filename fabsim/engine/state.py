@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import telemetry
+from fabsim.engine import crossing, telemetry
+from fabsim.engine.crossing import Lines
 from fabsim.engine.setup import LATER, Setup
 from fabsim.models.pfc import PauseState, PfcQueue
 from fabsim.models.protocol import Sender
@@ -133,6 +134,7 @@ class State:
         last: what the receivers' down links hold by lane; None where nobody pauses.
         balance: the balancer's own state.
         paths: what it hears of; None without one.
+        lines: what is on long wires; None where there are none.
     """
 
     step: Array
@@ -152,6 +154,7 @@ class State:
     last: LastPorts | None
     balance: Any
     paths: Paths | None
+    lines: Lines | None
 
 
 def initial(s: Setup) -> State:
@@ -190,7 +193,7 @@ def initial(s: Setup) -> State:
         moving=Fluid(
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
-        ring=jnp.zeros((p.ring, channels + 1, flows), real),
+        ring=jnp.zeros((p.heard, channels + 1, flows), real),
         links=telemetry.blank(s) if s.transport.telemetry else None,
         fired=jnp.zeros(p.triggers, jnp.int32),
         sent=None if p.reverse is None else jnp.zeros_like(s.capacity),
@@ -201,6 +204,7 @@ def initial(s: Setup) -> State:
         last=LastPorts(jnp.zeros_like(s.share), jnp.zeros_like(s.share)) if s.queue.pauses else None,
         balance=None if s.balancer is None else s.balancer.init(s.share, sender(s, flow)),
         paths=None if s.balancer is None else no_paths(s),
+        lines=crossing.empty(s, channels + 1),
     )
 
 
@@ -211,7 +215,7 @@ def no_paths(s: Setup) -> Paths:
     return Paths(
         jnp.zeros((flows, 3, lanes), real),
         jnp.zeros((flows, 4, lanes), real),
-        jnp.zeros((s.problem.ring, 3 * lanes, flows), real),
+        jnp.zeros((s.problem.heard, 3 * lanes, flows), real),
         jnp.zeros((flows, lanes), real) if s.finds and s.recovery is not None else None,
     )
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from fabsim.engine import classed, faults, found, paths, tags, telemetry
 from fabsim.engine.across import total
+from fabsim.engine.crossing import Lines, come_back
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard
@@ -57,18 +58,21 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         flow, done = complete(s, state.flow, state.tags, landed, when, state.step)
         flow, fired = fire(s, flow, state.fired, done, state.step)
     with jax.named_scope("hear"):
-        feedback = as_feedback(heard(state.ring, state.step, s.beyond_mean + s.back))
+        lines = state.lines
+        back, home = come_back(s, state.ring, None if lines is None else lines.back, state.step)
+        feedback = as_feedback(back)
         if state.links is not None:
             feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
         recovery, missed, since = time_out(s, state, feedback)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
-    balance = None
+    balance = by_path_home = None
     if s.balancer is not None and state.paths is not None:
         with jax.named_scope("balance"):
             lanes, news = found.find(s, state.paths, missed, state.step)
             state = replace(state, paths=lanes)
-            back = paths.look_back(s, lanes, state.step, news)
+            by_path_line = None if lines is None else lines.paths
+            back, by_path_home = paths.look_back(s, lanes, by_path_line, state.step, news)
             balance = s.balancer.step(state.balance, back, s.share, sender(s, flow))
             s = steer(s, s.balancer.split(balance, s.share), flow.in_flight)
     base = s
@@ -95,7 +99,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         ports = classed.spend(s, ports, left)
         down = at_down_links(s, state, signal, events)
         pause, loss = ingress(s, state, waiting, down, left)
-        moving, reached, gone, onto = travel(s, leaving, sent, loss)
+        moving, reached, gone, onto, ahead = travel(s, state, leaving, sent, loss)
         last = None if down is None else LastPorts(down, onto[:, 0])
         by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone))
         silent = None if gone is None else gone.by_flow()
@@ -127,6 +131,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         last=last,
         balance=balance,
         paths=by_path,
+        lines=None if ahead is None or home is None else Lines(ahead, home, by_path_home),
     )
     return after, Seen(signal, ports.queue, feedback.nacked, sent, left, pauses, loss)
 

@@ -24,12 +24,12 @@ def moves(seen: Frame) -> bool:
 
 def changes_after(problem: Problem, now: float, idle: float) -> bool:
     """Whether links are still to change, or senders to learn of it: at a time, or by a flap of which not a whole period
-    has gone by in the `idle` seconds in which nothing has moved."""
+    has gone by in the `idle` seconds in which nothing has moved. What a change sets free needs a round trip to show."""
     if problem.faults is None:
         return False
     f = jax.tree.map(np.asarray, problem.faults)
     times = np.stack([f.begin, f.end]) + f.react
-    once = (times > now) & (times < FOR_EVER / 2)
+    once = (times > now - problem.ring * float(problem.dt)) & (times < FOR_EVER / 2)
     flaps = (f.end + f.react > now) & (f.period < FOR_EVER / 2) & (f.period + f.react > idle)
     return bool(once.any() or flaps.any())
 

@@ -45,6 +45,8 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
         passed = served(s, tags, passed)
     elif s.faults is not None:  # unlike a pause, it befalls down links, too, but not what is on the wire behind them
         passed = jnp.where((tags.hop > s.problem.at.row.shape[0]) & (tags.due <= s.beyond), 1.0, passed)
+    if s.wires is not None:
+        passed = jnp.where(tags.due <= behind(s, tags.hop - 1), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
     before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
     s = replace(s, capacity=capacity)
@@ -70,6 +72,15 @@ def port(s: Setup, hop: Array) -> Array:
     return s.problem.route.reshape(-1)[place]
 
 
+def behind(s: Setup, hop: Array) -> Array:
+    """[T, F, K] steps on the long wires behind the ports of these hops, 0 where there are none; hop -1 is the NIC."""
+    wires = s.wires
+    assert wires is not None
+    hops, flows, lanes = wires.ahead.shape[0] - 1, hop.shape[1], hop.shape[2]
+    place = jnp.clip(hop + 1, 0, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
+    return jnp.where(hop < hops, wires.ahead.reshape(-1)[place], 0.0)
+
+
 def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array, opening: Array | None) -> Array:
     """[T, F, K] `due` at the next hop of tags that are at a port in this step.
 
@@ -84,17 +95,18 @@ def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array
     t = jnp.clip(tags.due, 0.0, 1.0)
     stood, joins = jnp.moveaxis((jnp.stack([before, joined], -1) / s.capacity[:, None])[link], -1, 0)
     down = jnp.repeat(moving.egress[:, 0], lanes // p.planes, -1)
-    own = jnp.concatenate([moving.fabric[:, :, 0], down[None]]).reshape(-1)[place] / s.capacity[link]
+    brought = jnp.concatenate([moving.fabric[:, :, 0], down[None]]).reshape(-1)[place] / s.capacity[link]
     line = jnp.repeat(s.rate, lanes // p.planes, -1)
     most = t * jnp.where(tags.hop < hops, line * s.within, line) / s.capacity[link]  # no flow is faster than its port
-    own = at_most(at_most(own, most), joins)
+    own = at_most(at_most(brought, most), joins)
     may = 1.0 if opening is None else opening[link]
-    wait = stood + own + (joins - own - (1.0 - TIE) * may) * t
+    others = joins - (own if s.wires is None else at_most(brought, joins))  # a line gives the last bytes late
+    wait = stood + own + (others - (1.0 - TIE) * may) * t
     wait = jnp.where(wait > -TIE, wait, 0.0)  # a port at its capacity counts as full: see TIE
     if opening is not None:
         wait = wait + jnp.minimum((1.0 - may) * (1.0 - t), wait * (1.0 / jnp.maximum(may, 1e-6) - 1.0))
-    last = jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0)
-    return tags.due + wait + last
+    ahead = jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
+    return tags.due + wait + ahead
 
 
 def at_most(x: Array, bound: Array) -> Array:
@@ -108,6 +120,7 @@ def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array) -> T
     mine = (jnp.arange(tags.open.shape[0])[:, None] == tags.turn) & now
     hops = p.at.row.shape[0]
     sent = when[:, None] if s.early is None else when[:, None] - s.early
+    sent = sent if s.wires is None else sent + s.wires.ahead[0]
     due = jnp.where(s.used, sent, -LATER)
     hop = jnp.where(s.used, p.first, hops + 1)
     return TagState(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from fabsim.engine.crossing import after
 from fabsim.engine.setup import Setup
 from fabsim.models.protocol import Telemetry
 from fabsim.typing import Array
@@ -31,8 +32,10 @@ def look_back(s: Setup, ring: Array, step: Array) -> Telemetry:
     The pipeline takes one step a hop from there to the receiver; queues that the packet met later are left out.
     """
     route = s.problem.route
-    after = jnp.arange(route.shape[0])[::-1, None]
-    delay = after + s.beyond_mean + s.back
+    later = jnp.arange(route.shape[0])[::-1, None]
+    delay = later + s.beyond_mean + s.back
+    if s.wires is not None:
+        delay = delay + after(s.wires, s.share)
     whole = jax.lax.stop_gradient(jnp.floor(delay)).astype(jnp.int32)
     part = (delay - whole)[:, :, None, None]
     late, before = (ring[((step - whole - ago) % ring.shape[0])[:, :, None], route] for ago in (0, 1))

@@ -81,7 +81,8 @@ class Hpcc:
         assert path is not None
         trip = self.network_rtt / sender.dt
         settled = jnp.minimum(path.queue, path.queue - path.grown)
-        now = path.worst((path.sent + settled / trip) / path.capacity)
+        by_path = jnp.broadcast_to(trip, heard.shape)[:, None]
+        now = path.worst((path.sent + settled / by_path) / path.capacity)
         load = jnp.where(heard, state.load + jnp.minimum(1.0 / trip, 1.0) * (now - state.load), state.load)
         increase = self.increase / sender.unit
         follows = (load >= self.eta) | (state.stage >= self.stages)

@@ -78,8 +78,9 @@ class Nscc:
       flight; a period does not end before that, as long as what comes back is marked.
 
     a = bandwidth-delay product / 150 kB, b = T / 12 us. Base round trip and largest window (1.5 of it) are the flow's
-    own, as measured by its first packet. A packet that fills the window asks for its acknowledgement at once, and so
-    does a marked one: where there is congestion each packet has its own, marked or not.
+    own, as measured by its first packet; the first window is that of the network, unless the flow knows its own round
+    trip from the start. A packet that fills the window asks for its acknowledgement at once, and so does a marked one:
+    where there is congestion each packet has its own, marked or not.
 
     Which packets are trimmed or marked is chance: equal flows get different windows, and that is most of what sets
     them apart in an incast. The law hears the fluid's mean and adds seeded chance to it (fabsim.models.chance); the
@@ -99,6 +100,7 @@ class Nscc:
         smoothing: weight of a sample in the smoothed delay.
         gate: share of the largest window below which quick adapt acts.
         chance: 1 for the chance of whole packets, 0 for none: equal flows then stay equal.
+        knows_rtt: 1 where a flow knows its own base round trip before its first packet is back, else 0.
     """
 
     signals: ClassVar[bool] = True
@@ -118,6 +120,7 @@ class Nscc:
     smoothing: Array
     gate: Array
     chance: Array
+    knows_rtt: Array
 
     def limits(self, sender: Sender) -> tuple[Array, Array]:
         """[F] smallest and largest window, units."""
@@ -125,9 +128,11 @@ class Nscc:
         return sender.packet, self.largest * own * self.rate * sender.dt / sender.unit
 
     def init(self, sender: Sender) -> NsccState:
-        """The first window is the largest of the network: the flow has not measured its own round trip yet."""
+        """The first window is the largest of the network: the flow has not measured its own round trip yet, unless it
+        knows."""
         zero = jnp.zeros_like(sender.rtt)
         window = self.largest * self.network_rtt * self.rate / sender.unit + zero
+        window = jnp.where(self.knows_rtt > 0, self.limits(sender)[1], window)
         never = zero + 1e6
         return NsccState(window, zero, zero, zero, never, zero, zero - 1.0, zero, zero, zero, sender.dice)
 
@@ -236,6 +241,6 @@ def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32"
     values = {
         "network_rtt": network_rtt, "target": TARGET * network_rtt, "rate": rate, "payload": payload, "largest": 1.5,
         "proportional": 4.0, "fair": 5.0, "steady": 0.15, "fast": 0.25, "gamma": 0.8, "deepest": 0.5,
-        "smoothing": 0.0125, "gate": 0.125, "chance": 1.0,
+        "smoothing": 0.0125, "gate": 0.125, "chance": 1.0, "knows_rtt": 0.0,
     } | changes  # fmt: skip
     return Nscc(**{name: cast(Array, np.asarray(value, dtype)) for name, value in values.items()})

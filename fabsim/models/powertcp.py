@@ -74,7 +74,8 @@ class PowerTcp:
         assert path is not None
         trip = self.network_rtt / sender.dt
         current = jnp.maximum((path.grown + path.sent) / path.capacity, 0.5)
-        now = path.worst(current * (path.queue / (path.capacity * trip) + 1.0))
+        by_path = jnp.broadcast_to(trip, heard.shape)[:, None]
+        now = path.worst(current * (path.queue / (path.capacity * by_path) + 1.0))
         power = jnp.where(heard, state.power + jnp.minimum(1.0 / trip, 1.0) * (now - state.power), state.power)
         weight = 1.0 - (1.0 - self.gamma) ** (feedback.acked / sender.packet)
         beta = self.beta / sender.unit

@@ -4,6 +4,7 @@ Only what the given pairs of switches need is built, level by level from the lon
 knows how many paths lie before it, so that "the i-th path" and "the rank of this path" are walks without any list of
 paths. Distances are those of the healthy fabric: where links are dead, a switch forwards over what is left of the
 shortest paths, and a pair without any is unreachable. (In a Clos that is up-down routing: no detour through a valley.)
+Of several sites, one is left only for another, and entered only for a host of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabsim.topology.graph import Fabric
+from fabsim.topology.wiring import BORDER
 from fabsim.typing import Bool, Int
 
 UNREACHABLE = 127
@@ -78,7 +80,9 @@ def build_tables(fabric: Fabric, source: Int, target: Int) -> Tables:
     targets = np.unique(target)
     column = np.full(switches, -1)
     column[targets] = np.arange(len(targets))
-    distance = _distances(tail, head, targets, switches)
+    open_ = passable(fabric, link, targets)
+    found = _distances if open_ is None else _by_site(open_)
+    distance = found(tail, head, targets, switches)
 
     wanted = np.zeros(distance.size, dtype=bool)
     wanted[source * len(targets) + column[target]] = True
@@ -91,9 +95,36 @@ def build_tables(fabric: Fabric, source: Int, target: Int) -> Tables:
         slot = start[node][owner] + _count_up(degree[node])
         ahead = head[slot] * len(targets) + at[owner]
         keep = distance[ahead] == remaining - 1
+        keep = keep if open_ is None else keep & open_[slot, at[owner]]
         levels.append((places[owner[keep]], link[slot[keep]], ahead[keep]))
         wanted[ahead[keep]] = True
     return _number(fabric, column, distance, levels)
+
+
+def passable(fabric: Fabric, link: Int, targets: Int) -> Bool | None:
+    """[links, D] whether a link may be taken to each target switch; None where there are no sites."""
+    if fabric.site is None:
+        return None
+    tail, head = fabric.src[link], fabric.dst[link]
+    leaves = (fabric.tier[head] == BORDER) & (fabric.tier[tail] != BORDER)
+    enters = (fabric.tier[tail] == BORDER) & (fabric.tier[head] != BORDER)
+    own = fabric.site[tail][:, None] == fabric.site[targets + fabric.hosts]
+    return np.where(own, ~leaves[:, None], ~enters[:, None])
+
+
+def _by_site(open_: Bool) -> Callable[[Int, Int, Int, int], Int]:
+    """Distances where what may be taken depends on the target: targets with the same links together."""
+    kinds, kind = np.unique(open_, axis=1, return_inverse=True)
+
+    def distances(tail: Int, head: Int, targets: Int, switches: int) -> Int:
+        distance = np.empty((switches, len(targets)), dtype=np.int8)
+        for number, column in enumerate(kinds.T):
+            mine = np.flatnonzero(kind.reshape(-1) == number)
+            found = _distances(tail[column], head[column], targets[mine], switches)
+            distance[:, mine] = found.reshape(switches, -1)
+        return distance.reshape(-1)
+
+    return distances
 
 
 def _number(fabric: Fabric, column: Int, distance: Int, levels: list[tuple[Int, Int, Int]]) -> Tables:

@@ -8,6 +8,7 @@ from fabsim import routing, workload
 from fabsim.formats import read_flows
 from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_routes
 from fabsim.routing import Routes
+from fabsim.scenario.fabric_faults import site_hosts
 from fabsim.scenario.files import existing
 from fabsim.scenario.keys.routing import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant
 from fabsim.scenario.keys.traffic import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift
@@ -22,10 +23,17 @@ def build_flows(scenario: Scenario, number: int, hosts: int, seed: int) -> Flows
     """The flows of one entry of `traffic`. Raises InputError."""
     where = ("traffic", number, "file")
     match scenario.traffic[number]:
+        case Permutation(across=True) as entry:
+            return workload.permutation_across(site_hosts(scenario), entry.size, seed=seed, start=entry.start)
         case Permutation() as entry:
             return workload.permutation(hosts, entry.size, seed=seed, start=entry.start)
         case Shift() as entry:
             return workload.shift(hosts, entry.size, by=entry.by, start=entry.start)
+        case Incast(senders=int(senders), far=int(far)) as entry:
+            return workload.incast_from(
+                site_hosts(scenario), entry.size,
+                near=senders - far, far=far, receiver=entry.receiver, seed=seed, start=entry.start,
+            )  # fmt: skip
         case Incast() as entry:
             return workload.incast(
                 hosts, entry.size, senders=entry.senders, receiver=entry.receiver, seed=seed, start=entry.start

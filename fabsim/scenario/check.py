@@ -13,6 +13,7 @@ from fabsim.scenario.keys.balancer import Mrc
 from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.schedule import event_lines
+from fabsim.scenario.site_lines import site_lines
 from fabsim.scenario.validity import outside
 from fabsim.units import show_rate, show_size, show_time
 
@@ -40,7 +41,7 @@ def report(scenario: Scenario) -> str:
 
 
 def _lines(scenario: Scenario, net: Network) -> list[Line]:
-    lines = [*_fabric(scenario, net), *_traffic(scenario, net), *_derived(scenario, net)]
+    lines = [*_fabric(scenario, net), *site_lines(net), *_traffic(scenario, net), *_derived(scenario, net)]
     lines += [*class_lines(scenario, net), *event_lines(scenario, net.fabric), *_cost(scenario, net)]
     return [*lines, *(("warning", text) for text in outside(scenario, net))]
 
@@ -119,7 +120,9 @@ def _derived(scenario: Scenario, net: Network) -> list[Line]:
     ]
     if isinstance(scenario.transport, Window):
         window = scenario.transport.window
-        lines.append(("window", f"{window} = {window.bytes(base.nic_bdp):,.0f} B" if window.relative else str(window)))
+        low, high = (f(np.asarray(window.bytes(net.scope().nic_bdp))) for f in (np.min, np.max))
+        size = f"{high:,.0f} B" if low == high else f"{low:,.0f} to {high:,.0f} B"
+        lines.append(("window", f"{window} = {size}" if window.relative else str(window)))
     return lines
 
 

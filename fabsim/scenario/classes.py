@@ -50,9 +50,10 @@ def class_queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
 def sized(scenario: Scenario, fabric: Fabric, base: Baseline, where: KeyPath, **amounts: Amount | str) -> Queues:
     """[L] buffers and thresholds of one queue a port; one that is not given is derived. Raises InputError, with the
     place of the section, where a threshold is above the other."""
-    given = {name: x.bytes(base.bdp) if isinstance(x, Amount) else None for name, x in amounts.items()}
-    queues = default_queues(fabric, base.bdp, scenario.packet.mtu, **given)
-    low, high = (at_links(scenario, fabric, base.bdp, x, getattr(queues, x)) for x in ("ecn_low", "ecn_high"))
+    bdp = base.at_ports(fabric)
+    given = {name: x.bytes(bdp) if isinstance(x, Amount) else None for name, x in amounts.items()}
+    queues = default_queues(fabric, bdp, scenario.packet.mtu, **given)
+    low, high = (at_links(scenario, fabric, bdp, x, getattr(queues, x)) for x in ("ecn_low", "ecn_high"))
     queues = Queues(queues.buffer, low, high)
     wrong = np.flatnonzero((queues.ecn_low > queues.ecn_high) & (fabric.speed > 0))
     if len(wrong):

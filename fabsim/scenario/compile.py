@@ -26,7 +26,7 @@ from fabsim.scenario.ports import at_links
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
-from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
+from fabsim.topology.baseline import Baseline, Queues, Scope, baseline, default_queues
 from fabsim.typing import Float, Int
 from fabsim.workload import Flows, check, merge
 
@@ -56,6 +56,10 @@ class Network:
     routes: Routes
     baseline: Baseline
     queues: Queues
+
+    def scope(self, flows: slice = slice(None)) -> Scope:
+        """What the senders of some flows know of the network."""
+        return self.baseline.of_flows(self.fabric, self.flows.src[flows], self.flows.dst[flows])
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -131,7 +135,7 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
     finds = isinstance(scenario.balancer, Mrc) and bool(scenario.faults)  # to whom a dead link is one that loses all
     losing = links.loss is not None or finds or any(event.loss for event in scenario.faults)
     silent = losing or not ports.trims
-    recovery = _recovery(scenario, net.baseline, real) if silent else None
+    recovery = _recovery(scenario, net.scope(), real) if silent else None
     balancer = None
     if not isinstance(scenario.balancer, Oblivious):
         if ((net.routes.weight > 0).sum(1) < 2).all():
@@ -174,7 +178,8 @@ def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     queues = sized(scenario, fabric, base, ("queue",), buffer=buffer, ecn_low=queue.ecn_low, ecn_high=queue.ecn_high)
     if isinstance(queue, Trim | TailDrop):
         return queues
-    if isinstance(queue, Pfc) and queue.xon.bytes(base.bdp) > queue.xoff.bytes(base.bdp):
+    bdp = base.at_ports(fabric)
+    if isinstance(queue, Pfc) and np.any(queue.xon.bytes(bdp) > queue.xoff.bytes(bdp)):
         text = f"above xoff ({queue.xoff}), given {queue.xon}; give at most {queue.xoff}"
         raise InputError(scenario.source.sentence(("queue", "xon"), text))
     return replace(queues, buffer=np.full(fabric.links, np.nan))
@@ -205,12 +210,14 @@ def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> An
     marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
     if isinstance(chosen, Pfc):
         xoff, xon, headroom, delay = _pauses(chosen, net, scenario.packet.mtu, float(dt))
-        headroom = at_links(scenario, fabric, net.baseline.bdp, "headroom", headroom)
+        headroom = at_links(scenario, fabric, net.baseline.at_ports(fabric), "headroom", headroom)
         bounds = [real(each(x)) for x in (xoff, xon, headroom, delay)]
         return PfcQueue(*sizes, *bounds, **marks)
     if isinstance(chosen, Shared):
         memory = each(_memory(chosen, net, scenario.packet.mtu))
-        alpha = each(at_links(scenario, fabric, net.baseline.bdp, "alpha", np.full(fabric.links, chosen.alpha)))
+        alpha = each(
+            at_links(scenario, fabric, net.baseline.at_ports(fabric), "alpha", np.full(fabric.links, chosen.alpha))
+        )
         return SharedBuffer(*sizes, real(memory), real(alpha), **marks)
     if isinstance(chosen, TailDrop):
         return TailDropQueue(*sizes, **marks)
@@ -222,7 +229,7 @@ def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> An
 
 def _memory(queue: Shared, net: Network, mtu: float) -> Float:
     """[L] bytes that the ports at each link's tail share."""
-    fabric, bdp = net.fabric, net.baseline.bdp
+    fabric, bdp = net.fabric, net.baseline.at_ports(net.fabric)
     if queue.memory != "auto":
         return np.full(fabric.links, queue.memory.bytes(bdp))
     own = default_queues(fabric, bdp, mtu).buffer
@@ -232,7 +239,7 @@ def _memory(queue: Shared, net: Network, mtu: float) -> Float:
 def _pauses(queue: Pfc, net: Network, mtu: float, dt: float) -> tuple[Float, ...]:
     """[L] each: xoff, xon and headroom in bytes, and the delay in seconds (two steps at least), of the head of each
     link."""
-    fabric, bdp = net.fabric, net.baseline.bdp
+    fabric, bdp = net.fabric, net.baseline.at_ports(net.fabric)
     rate = np.where(fabric.capacity > 0, fabric.capacity, np.inf)
     delay = 2 * fabric.latency + 2 * mtu / rate if queue.delay == "auto" else np.full(fabric.links, float(queue.delay))
     delay = np.maximum(delay, 2 * dt)
@@ -241,7 +248,7 @@ def _pauses(queue: Pfc, net: Network, mtu: float, dt: float) -> tuple[Float, ...
     return np.full(fabric.links, queue.xoff.bytes(bdp)), np.full(fabric.links, queue.xon.bytes(bdp)), headroom, delay
 
 
-def _recovery(scenario: Scenario, base: Baseline, real: Any) -> Any:
+def _recovery(scenario: Scenario, base: Scope, real: Any) -> Any:
     """What the senders do about silent losses."""
     from fabsim.models.recovery import GoBackN, SelectiveRepeat
 

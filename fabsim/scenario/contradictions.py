@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count
+from fabsim.scenario.fabric_faults import Fault, fabric_faults, host_count, site_hosts
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.direct import Dragonfly, GraphMl
 from fabsim.scenario.keys.fabric import HtsimTopology
 from fabsim.scenario.keys.queue import Pfc, Shared
 from fabsim.scenario.keys.routing import ENTROPIES, Drawn, Ecmp, Explicit, SwitchSpray, Valiant
-from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Ring, Shift
+from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Permutation, Ring, Shift
 from fabsim.scenario.keys.transport import Ideal, Mixed, Window
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import KeyPath
@@ -37,8 +37,11 @@ def traffic_faults(scenario: Sections, hosts: int) -> list[Fault]:
         if isinstance(entry, Shift) and entry.by % hosts == 0:
             text = f"a shift by {entry.by} on {hosts} hosts sends every flow to itself; give 1 to {hosts - 1}"
             faults.append(((*where, "by"), text))
+        elif isinstance(entry, Permutation) and entry.across:
+            faults += [((*where, "across"), text) for text in _across(site_hosts(scenario))]
         elif isinstance(entry, Incast):
             faults += [((*where, *path), text) for path, text in _incast(entry, hosts)]
+            faults += [((*where, "far"), text) for text in _far(entry, site_hosts(scenario))]
         elif isinstance(entry, AllToAll):
             faults += [((*where, *path), text) for path, text in _all_to_all(entry, hosts)]
         elif isinstance(entry, ListedFlows):
@@ -187,6 +190,32 @@ def _packets(scenario: Sections) -> Iterator[Fault]:
     for case in scenario.packets:
         if case not in names:
             yield ("packets", case), f"there is no case {case!r}; the cases are {', '.join(map(repr, names))}"
+
+
+def _across(sites: list[int]) -> Iterator[str]:
+    """A permutation between sites needs several, and none with more hosts than all others."""
+    if not sites:
+        yield "there is one site; give fabric: {kind: sites}, or leave it out"
+    elif 2 * max(sites) > sum(sites):
+        yield f"a site has {max(sites)} of {sum(sites)} hosts, more than all others, and they cannot all send away"
+
+
+def _far(entry: Incast, sites: list[int]) -> Iterator[str]:
+    """Far senders need several sites, and as many hosts there."""
+    if entry.far is None:
+        return
+    if not sites:
+        yield "there is one site; give fabric: {kind: sites}, or leave it out"
+    elif not isinstance(entry.senders, int):
+        yield "the senders are listed, near and far ones; give their number, or leave it out"
+    elif entry.far > entry.senders:
+        yield f"more than all senders, given {entry.far}; give at most {entry.senders}"
+    elif entry.receiver < sum(sites):
+        own = next(count for i, count in enumerate(sites) if entry.receiver < sum(sites[: i + 1]))
+        if entry.far > sum(sites) - own:
+            yield f"the other sites have {sum(sites) - own} hosts, given {entry.far}; give at most as many"
+        elif entry.senders - entry.far > own - 1:
+            yield f"leaves {entry.senders - entry.far} for the receiver's site, where {own - 1} others are; give more"
 
 
 def _incast(entry: Incast, hosts: int) -> Iterator[Fault]:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from math import prod
 
 from fabsim.scenario.keys.direct import Dragonfly, Torus
-from fabsim.scenario.keys.fabric import FatTree, LeafSpine, SingleSwitch
+from fabsim.scenario.keys.fabric import FabricSection, FatTree, LeafSpine, SingleSwitch
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.keys.sites import Sites
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import KeyPath
 from fabsim.topology import PRESETS
 from fabsim.topology.direct import FARTHEST
+from fabsim.topology.sites import apart
 
 Fault = tuple[KeyPath, str]
 TREE_NUMBERS = ("pods", "leaves_per_pod", "hosts_per_leaf", "leaf_uplinks", "agg_uplinks")
@@ -20,7 +22,12 @@ PLANE_KEYS = ("planes", "spines", "hosts_per_leaf", "rate")
 
 def fabric_faults(scenario: Sections) -> Iterator[Fault]:
     """Everything in the section `fabric` that contradicts something else in it."""
-    match scenario.fabric:
+    yield from _of_section(scenario.fabric)
+
+
+def _of_section(section: FabricSection) -> Iterator[Fault]:
+    """The same, of a section that stands at `fabric`."""
+    match section:
         case LeafSpine() as fabric:
             leaf = {"hosts": fabric.hosts_per_leaf, "uplinks": fabric.spines * fabric.uplinks}
             yield from _ports("leaf", leaf, fabric.ports)
@@ -47,11 +54,23 @@ def fabric_faults(scenario: Sections) -> Iterator[Fault]:
             yield from _torus(fabric)
         case Dragonfly() as fabric:
             yield from _dragonfly(fabric)
+        case Sites() as fabric:
+            yield from _sites(fabric)
 
 
 def host_count(scenario: Sections) -> int | None:
     """How many hosts the fabric has; None where a file says so."""
-    match scenario.fabric:
+    return hosts_of(scenario.fabric)
+
+
+def site_hosts(scenario: Sections) -> list[int]:
+    """How many hosts each site has; none where there are no sites."""
+    return [hosts_of(site) or 0 for site in scenario.fabric.fabrics] if isinstance(scenario.fabric, Sites) else []
+
+
+def hosts_of(section: FabricSection) -> int | None:
+    """How many hosts the fabric of a section has; None where a file says so."""
+    match section:
         case LeafSpine() as fabric:
             return fabric.leaves * fabric.hosts_per_leaf
         case SingleSwitch() as fabric:
@@ -70,6 +89,8 @@ def host_count(scenario: Sections) -> int | None:
             return prod(fabric.dims)
         case Dragonfly() as fabric:
             return fabric.groups * fabric.routers_per_group * fabric.hosts_per_router
+        case Sites() as fabric:
+            return sum(hosts_of(site) or 0 for site in fabric.fabrics)
     return None
 
 
@@ -128,6 +149,33 @@ def _dragonfly(fabric: Dragonfly) -> Iterator[Fault]:
         yield ("fabric", "global_links"), text
     needs = {"hosts": fabric.hosts_per_router, "routers": fabric.routers_per_group - 1, "global": fabric.global_links}
     yield from _ports("router", needs, fabric.ports)
+
+
+def _sites(fabric: Sites) -> Iterator[Fault]:
+    """Sites that contradict themselves, routes that lead nowhere, and sites that none leads to."""
+    last = len(fabric.fabrics) - 1
+    for number, site in enumerate(fabric.fabrics):
+        for path, text in _of_section(site):
+            yield ("fabric", "fabrics", number, *path[1:]), text
+        if site.degraded:
+            text = f"stands under fabric.degraded for all sites; give it there, with names like site{number}.leaf0"
+            yield ("fabric", "fabrics", number, "degraded"), text
+    planes = [(plane_numbers(site)["planes"] or 1) if isinstance(site, MultiPlane) else 1 for site in fabric.fabrics]
+    for number, count in enumerate(planes):
+        if count != planes[0]:
+            text = f"planes are joined each to its like: site 0 has {planes[0]}, this one {count}; give as many"
+            yield ("fabric", "fabrics", number), text
+    for number, haul in enumerate(fabric.routes):
+        where = ("fabric", "routes", number)
+        one, other = haul.ends
+        if one == other or max(one, other) > last:
+            yield (*where, "between"), f"two of the sites 0 to {last} are needed, given {[one, other]}"
+            return
+        if haul.latency is None and haul.preset is None:
+            yield where, "a route without a preset needs a latency; write it like latency: 100 km"
+    far = apart(len(fabric.fabrics), [haul.ends for haul in fabric.routes])
+    if far:
+        yield ("fabric", "routes"), f"none leads from site 0 to site {', '.join(map(str, far))}; give one"
 
 
 def _ports(switch: str, needs: dict[str, int], ports: int | None) -> Iterator[Fault]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabsim.scenario.keys.routing import ENTROPIES, Drawn
 from fabsim.scenario.keys.transport import Mixed, Nscc
+from fabsim.topology.baseline import Scope
 from fabsim.units import Amount
 from fabsim.workload.packet import Packet
 
@@ -52,22 +53,21 @@ def _named(section: Any) -> Any:
 def _one(section: Any, net: Network, packet: Packet, real: Callable[[Any], Any], flows: slice) -> Any:
     """The law of some flows. Each of its fields is a key of its section, or follows from the fabric; so does what is
     `auto`."""
-    law = _named(section)
-    follow = _follows(net, flows) | (_of_nscc(net, packet) if isinstance(section, Nscc) else {})
+    law, scope = _named(section), net.scope(flows)
+    follow = _follows(net, scope, flows) | (_of_nscc(net, scope, packet) if isinstance(section, Nscc) else {})
 
     def value(field: str) -> Any:
         given = getattr(section, field, "auto")
         if isinstance(given, Amount):
-            return given.bytes(net.baseline.nic_bdp)
+            return given.bytes(scope.nic_bdp)
         follows = follow[field] if given == "auto" else given
         return follows() if callable(follows) else follows
 
     return law(**{field.name: real(value(field.name)) for field in dataclasses.fields(law)})
 
 
-def _follows(net: Network, flows: slice) -> dict[str, Any]:
+def _follows(net: Network, base: Scope, flows: slice) -> dict[str, Any]:
     """What follows from the fabric, by the name of the field, in SI units; what is large only when it is asked for."""
-    base = net.baseline
     return {
         "network_rtt": base.rtt,
         "rate": base.nic,
@@ -78,8 +78,9 @@ def _follows(net: Network, flows: slice) -> dict[str, Any]:
     }
 
 
-def _of_nscc(net: Network, packet: Packet) -> dict[str, float]:
+def _of_nscc(net: Network, base: Scope, packet: Packet) -> dict[str, Any]:
     """And what only NSCC has."""
     from fabsim.models.nscc import TARGET
 
-    return {"target": TARGET * net.baseline.rtt, "payload": packet.mtu - packet.header}
+    knows = float(net.fabric.site is not None)
+    return {"target": TARGET * base.rtt, "payload": packet.mtu - packet.header, "knows_rtt": knows}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fabsim.errors import InputError
 from fabsim.topology import Fabric, find_links
 from fabsim.typing import Float
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
 
 
-def at_links(scenario: Scenario, fabric: Fabric, bdp: float, key: str, values: Float) -> Float:
+def at_links(scenario: Scenario, fabric: Fabric, bdp: float | Float, key: str, values: Float) -> Float:
     """[L] values of a key of the queue, with those of single links in their places: of several entries for a link the
     last holds, at whatever speed the link has. Raises InputError for a link that is not there."""
     for number, entry in enumerate(scenario.queue.links):
@@ -26,5 +28,6 @@ def at_links(scenario: Scenario, fabric: Fabric, bdp: float, key: str, values: F
             place = ("queue", "links", number, "link")
             raise InputError([scenario.source.sentence(place, text) for text in error.sentences]) from None
         values = values.copy()
-        values[links] = given.bytes(bdp) if isinstance(given, Amount) else given
+        own = np.broadcast_to(bdp, values.shape)[links]
+        values[links] = given.bytes(own) if isinstance(given, Amount) else given
     return values

@@ -9,13 +9,16 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.scenario.keys.balancer import Mrc
 from fabsim.scenario.keys.fault import LinkFault
-from fabsim.topology import Fabric, draw_cables, find_links
+from fabsim.topology import Fabric, draw_cables, find_links, long_haul
 from fabsim.typing import Int
 from fabsim.units import show_time
 
 if TYPE_CHECKING:
     from fabsim.engine.faults import Faults
     from fabsim.scenario.scenario import Scenario
+
+PROTECTION = 50e-3
+"""Seconds in which a transport network switches a failed route over to another one (ITU-T G.841)."""
 
 
 def schedule(scenario: Scenario, fabric: Fabric) -> Faults | None:
@@ -24,9 +27,9 @@ def schedule(scenario: Scenario, fabric: Fabric) -> Faults | None:
         return None
     from fabsim.engine.faults import FOR_EVER, faults
 
-    events = scenario.faults
+    events, links = scenario.faults, befallen(scenario, fabric)
     return faults(
-        befallen(scenario, fabric),
+        links,
         fabric.links,
         begin=[event.at for event in events],
         end=[FOR_EVER if event.until is None else event.until for event in events],
@@ -34,9 +37,18 @@ def schedule(scenario: Scenario, fabric: Fabric) -> Faults | None:
         loss=[event.loss or 0.0 for event in events],
         period=[event.flap.every if event.flap else FOR_EVER for event in events],
         down=[event.flap.down if event.flap else FOR_EVER for event in events],
-        react=scenario.react,
+        react=reactions(scenario, fabric, links),
         dtype=scenario.precision,
     )
+
+
+def reactions(scenario: Scenario, fabric: Fabric, befallen: list[Int]) -> list[float]:
+    """Seconds after which senders know of each event: its own, else that of long-haul routes or of the scenario."""
+    far = long_haul(fabric)
+    return [
+        (PROTECTION if np.isin(links, far).all() else scenario.react) if event.react is None else event.react
+        for event, links in zip(scenario.faults, befallen, strict=True)
+    ]
 
 
 def befallen(scenario: Scenario, fabric: Fabric) -> list[Int]:
@@ -58,13 +70,15 @@ def befallen(scenario: Scenario, fabric: Fabric) -> list[Int]:
 
 def event_lines(scenario: Scenario, fabric: Fabric) -> list[tuple[str, str]]:
     """What happens, an event a line, and when senders know."""
+    hit = befallen(scenario, fabric)
     lines = [
         ("fault", f"{event.link} ({len(links)} link{'s' * (len(links) > 1)}): {_what(event)} {_when(event)}")
-        for event, links in zip(scenario.faults, befallen(scenario, fabric), strict=True)
+        for event, links in zip(scenario.faults, hit, strict=True)
     ]
     if not lines or isinstance(scenario.balancer, Mrc):
         return lines
-    return [*lines, ("react", f"senders know {show_time(scenario.react)} later")]
+    later = ", ".join(map(show_time, dict.fromkeys(reactions(scenario, fabric, hit))))
+    return [*lines, ("react", f"senders know {later} later")]
 
 
 def _what(event: LinkFault) -> str:

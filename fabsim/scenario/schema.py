@@ -30,6 +30,7 @@ from fabsim.scenario.keys.packet import PacketSection
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.keys.queue import Queue, Recovery, SelectiveRepeat, Trim
 from fabsim.scenario.keys.routing import Ecmp, Routing
+from fabsim.scenario.keys.sites import Sites
 from fabsim.scenario.keys.sweep import Sweep
 from fabsim.scenario.keys.traffic import Traffic
 from fabsim.scenario.keys.transport import Transport, Window
@@ -44,6 +45,7 @@ Fabric = Annotated[
     | RailOnly
     | Torus
     | Dragonfly
+    | Sites
     | GraphMl
     | HtsimTopology,
     Field(discriminator="kind"),

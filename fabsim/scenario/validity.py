@@ -45,7 +45,7 @@ def _messages(scenario: Scenario, net: Network) -> list[str]:
 def _window(scenario: Scenario, net: Network) -> list[str]:
     if not isinstance(scenario.transport, Window):
         return []
-    window = scenario.transport.window.bytes(net.baseline.nic_bdp)
+    window = float(np.min(scenario.transport.window.bytes(net.scope().nic_bdp)))
     if window >= scenario.packet.mtu:
         return []
     text = f"a window of {show_size(window)} is less than a packet of {show_size(scenario.packet.mtu)}"

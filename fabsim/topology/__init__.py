@@ -7,13 +7,18 @@ from fabsim.topology.graph import Fabric
 from fabsim.topology.names import find_links, link_names
 from fabsim.topology.planes import PRESETS, Preset, multi_plane
 from fabsim.topology.rails import NvLink, rail_only, rail_optimised
+from fabsim.topology.sites import DISTANCES, Border, Route, Site, join, long_haul
 
 __all__ = [
+    "DISTANCES",
     "PRESETS",
+    "Border",
     "Change",
     "Fabric",
     "NvLink",
     "Preset",
+    "Route",
+    "Site",
     "Tier",
     "degrade",
     "dragonfly",
@@ -21,8 +26,10 @@ __all__ = [
     "fat_tree",
     "fat_tree3",
     "find_links",
+    "join",
     "leaf_spine",
     "link_names",
+    "long_haul",
     "multi_plane",
     "rail_only",
     "rail_optimised",

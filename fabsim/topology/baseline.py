@@ -7,12 +7,13 @@ longest route between any two hosts, whatever the traffic.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fabsim.topology.graph import Fabric
-from fabsim.topology.wiring import INSIDE
+from fabsim.topology.sites import only
+from fabsim.topology.wiring import BORDER, INSIDE
 from fabsim.typing import Float, Int
 
 ECN_LOW = 0.2
@@ -33,6 +34,7 @@ class Baseline:
         rtt: s, there and back, with one full packet and one header stored and forwarded at each link.
         bdp: bytes, rate times rtt.
         nic: bytes per second of all ports together of the fastest NIC; of a single port it is `rate`.
+        own: the figures of each site by itself, with routes that do not leave it; none where there is one fabric.
     """
 
     links: int
@@ -41,10 +43,41 @@ class Baseline:
     rtt: float
     bdp: float
     nic: float
+    own: tuple[Baseline, ...] = ()
+
+    def at_ports(self, fabric: Fabric) -> float | Float:
+        """Bytes, bdp; where there are sites [L]: the ports of a site have its own, borders that of the whole."""
+        if fabric.site is None:
+            return self.bdp
+        own = np.array([site.bdp for site in self.own])
+        return np.where(fabric.tier[fabric.src] == BORDER, self.bdp, own[fabric.site[fabric.src]])
+
+    def of_flows(self, fabric: Fabric, src: Int, dst: Int) -> Scope:
+        """What flows between these hosts [F] know; where there are sites, a flow inside one knows its figures."""
+        if fabric.site is None:
+            return Scope(self.rtt, self.nic)
+        site = fabric.site[src]
+        rtt, nic = (np.array([getattr(one, name) for one in self.own])[site] for name in ("rtt", "nic"))
+        near = site == fabric.site[dst]
+        return Scope(np.where(near, rtt, self.rtt), np.where(near, nic, self.nic))
 
     @property
     def nic_bdp(self) -> float:
         """Bytes, the rate of a whole NIC times rtt: what a flow over all its ports has in flight."""
+        return self.nic * self.rtt
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Base round trip (s) and rate of a NIC (bytes per second) as senders know them: those of the network for all, or
+    [F]."""
+
+    rtt: float | Float
+    nic: float | Float
+
+    @property
+    def nic_bdp(self) -> float | Float:
+        """Bytes in flight over all ports of a NIC."""
         return self.nic * self.rtt
 
 
@@ -61,7 +94,7 @@ def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
     """Round trip and bandwidth-delay product.
 
     rtt = 2 latency + links (mtu + header) / rate, over the route with the most links; of those, the one with the most
-    latency. Dead links do not count.
+    latency. Of several sites it is the route with the most latency. Dead links do not count.
     """
     links, one_way = longest_route(fabric)
     port = (fabric.src < fabric.hosts) & (fabric.speed > 0)
@@ -71,17 +104,19 @@ def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
     rate = float(healthy.max(initial=0.0))
     nic = float(np.bincount(fabric.src[port], healthy, minlength=1).max())
     rtt = 2 * one_way + (links * (mtu + header) / rate if rate else math.inf)
-    return Baseline(links, one_way, rate, rtt, rate * rtt, nic)
+    sites = 0 if fabric.site is None else int(fabric.site.max()) + 1
+    own = tuple(baseline(replace(only(fabric, site), site=None), mtu, header) for site in range(sites))
+    return Baseline(links, one_way, rate, rtt, rate * rtt, nic, own)
 
 
 def default_queues(
     fabric: Fabric,
-    bdp: float,
+    bdp: float | Float,
     mtu: float,
     *,
-    buffer: float | None = None,
-    ecn_low: float | None = None,
-    ecn_high: float | None = None,
+    buffer: float | Float | None = None,
+    ecn_low: float | Float | None = None,
+    ecn_high: float | Float | None = None,
 ) -> Queues:
     """Buffers and thresholds of each link, in whole packets where they are derived.
 
@@ -90,22 +125,23 @@ def default_queues(
     here, or by a link's own `Fabric.buffer`) is taken as it stands; thresholds follow a given buffer.
 
     Args:
-        bdp, mtu: bytes.
+        bdp, mtu: bytes; bdp of all links, or [L].
         buffer, ecn_low, ecn_high: bytes for a healthy link, or None to derive them.
     """
-    packets = math.ceil(bdp / mtu - 1e-9)
+    packets = np.ceil(np.asarray(bdp) / mtu - 1e-9)
     healthy = packets * mtu if buffer is None else buffer
     low = _part(ECN_LOW, packets, mtu, buffer) if ecn_low is None else ecn_low
     high = _part(ECN_HIGH, packets, mtu, buffer) if ecn_high is None else ecn_high
     own = ~np.isnan(fabric.buffer)
     buffers = np.where(own, fabric.buffer, healthy * fabric.speed)
-    scale = np.where(own & (ecn_low is None), fabric.buffer / healthy if healthy else 1.0, fabric.speed)
+    given = np.where(own, fabric.buffer, 0.0) / np.where(np.asarray(healthy) > 0, healthy, 1.0)
+    scale = np.where(own & (ecn_low is None), np.where(np.asarray(healthy) > 0, given, 1.0), fabric.speed)
     return Queues(buffers, low * scale, high * scale)
 
 
-def _part(fraction: float, packets: int, mtu: float, buffer: float | None) -> float:
+def _part(fraction: float, packets: Float, mtu: float, buffer: float | Float | None) -> float | Float:
     """A fraction of the derived buffer in whole packets, or of a given buffer as it is."""
-    return math.ceil(fraction * packets - 1e-9) * mtu if buffer is None else fraction * buffer
+    return np.ceil(fraction * packets - 1e-9) * mtu if buffer is None else fraction * buffer
 
 
 def longest_route(fabric: Fabric) -> tuple[int, float]:
@@ -128,6 +164,10 @@ def longest_route(fabric: Fabric) -> tuple[int, float]:
         total = rise[part, None] + latency[:, ends] + fall
         lonely = (edges[part, None] == ends) & (_hosts_below(fabric, ends, down) < 2)
         links[lonely] = -1
+        if fabric.site is not None:  # the farthest is not the one with the most switches
+            at = np.unravel_index(np.where(links > 0, total, -1.0).argmax(), links.shape)
+            longest = max(longest, (int(links[at]), float(total[at])), key=lambda route: route[1])
+            continue
         most = int(links.max(initial=-1))
         if most > 0:
             longest = max(longest, (most, float(total[links == most].max())))

@@ -23,7 +23,7 @@ class Fabric:
         names: [N] node names; hosts come first ("h0"), then switches ("leaf3", "spine0", "core2").
         hosts: number of hosts.
         tier: [N] 0 for hosts, 1 for leaves (ToR) and routers, 2 for spines or aggregation, 3 for cores, 4 for switches
-            inside a server.
+            inside a server, 5 for those at the border of a site.
         pod: [N] pod of a node, -1 for a core (two-tier fabrics are one pod); in a dragonfly its group, in rails its
             group of servers; for a switch of a multi-plane fabric its plane.
         src, dst: [L] node at the tail and the head of each link; the queue of a link stands at its tail.
@@ -32,6 +32,7 @@ class Fabric:
         buffer: [L] bytes of the output queue, NaN where it is to be derived from the bandwidth-delay product.
         speed: [L] fraction of the healthy line rate (1 healthy, 0.25 degraded, 0 dead).
         loss: [L] share of all bytes that is lost at random; None where no link loses anything.
+        site: [N] site of each node; None where there is one.
     """
 
     names: tuple[str, ...]
@@ -45,6 +46,7 @@ class Fabric:
     buffer: Float
     speed: Float
     loss: Float | None = None
+    site: Int | None = None
 
     @property
     def links(self) -> int:

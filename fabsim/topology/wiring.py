@@ -14,6 +14,9 @@ from fabsim.typing import Float, Int
 Block = tuple[Int, Int, Float, Float]
 """src, dst, capacity (bytes per second) and latency (s, the switching of the tail included) of some directed links."""
 
+BORDER = 5
+"""Tier of a switch at the border of a site, above all others."""
+
 INSIDE = 4
 """Tier of a switch inside a server (NVLink); it is above nothing, and no part of the network of leaves and spines."""
 

@@ -27,9 +27,6 @@ HASHED, AT_SWITCHES = ("ecmp", "oblivious"), ("ecmp_rr", "ecmp_ar")
 LISTENING = ("mixed", "bitmap", "reps")
 """Balancers of the sender that choose among hashed paths by what comes back."""
 
-FAR = 20e-6
-"""Seconds of one link (4 km) from which on its delay line matters."""
-
 
 @dataclass(frozen=True)
 class Case:
@@ -118,8 +115,6 @@ class Case:
         nic = options.real("linkspeed", links)
         if not np.isclose(nic, links):
             return f"NICs of {nic:g} Mbps at links of {links:g} Mbps are not modelled yet"
-        if not lone and self.fabric.latency.max() > FAR:
-            return "delay lines of long links are not modelled yet"
         if self.given is None and options.balancer not in (*HASHED, *AT_SWITCHES, *LISTENING) and not self._even(lone):
             return f"balancer {options.balancer} is not modelled yet"
         unfinished = int(np.isnan(self.measured.finish).sum())

@@ -99,4 +99,6 @@ def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
         changes["target"] = options.real("target_q_delay", 0) * 1e-6
     if "qa_gate" in options.values:
         changes["gate"] = 0.5 ** options.whole("qa_gate", 3, least=0)
+    if "enable_accurate_base_rtt" in options.values:
+        changes["knows_rtt"] = 1.0
     return nscc(base.rtt, base.rate, packet.mtu - packet.header, **changes)

@@ -12,7 +12,7 @@ T = TypeVar("T", int, float)
 
 READ = {
     "mtu", "trimsize", "q", "cwnd", "linkspeed", "paths", "failed", "strat", "load_balancing_algo",
-    "ecn", "target_q_delay", "qa_gate", "pfc_thresholds",
+    "ecn", "target_q_delay", "qa_gate", "pfc_thresholds", "enable_accurate_base_rtt",
     "sender_cc_algo", "sender_cc_only", "sender_cc", "receiver_cc_only", "receiver_cc",
 }  # fmt: skip
 WITHOUT_EFFECT = {

@@ -5,6 +5,7 @@ from fabsim.workload.collectives import ring_coupled, ring_steps
 from fabsim.workload.flows import Flows
 from fabsim.workload.listed import Row, listed
 from fabsim.workload.packet import Packet
+from fabsim.workload.sites import incast_from, permutation_across
 from fabsim.workload.traffic import all_to_all, incast, permutation, shift
 
 __all__ = [
@@ -15,9 +16,11 @@ __all__ = [
     "assemble",
     "check",
     "incast",
+    "incast_from",
     "listed",
     "merge",
     "permutation",
+    "permutation_across",
     "ring_coupled",
     "ring_steps",
     "shift",

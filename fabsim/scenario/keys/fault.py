@@ -37,6 +37,14 @@ class LinkFault(Section):
         smooth=ALMOST,
     )
     flap: Flap | None = like("{every: 50 us, down: 10 us}", None)
+    react: Time | None = like(
+        "50 ms",
+        None,
+        means="time after which senders know of this one, or of its end",
+        absent="50 ms where all of its links lead from site to site (ITU-T G.841, protection switching), else `react` "
+        "of the scenario",
+        smooth=ALMOST,
+    )
     count: Count | None = like(
         "4",
         None,

@@ -36,6 +36,9 @@ class Permutation(TrafficSection):
 
     kind: Literal["permutation"]
     size: Size = like("2 MB", means="payload of each flow", smooth=ALMOST)
+    across: bool = like(
+        "true", False, means="whether every host sends to one of another site", source="ours: to any other host"
+    )
     seed: Seed | None = like(
         "1", None, means="seed of the permutation", absent="the scenario's seed plus the number of the entry"
     )
@@ -56,6 +59,12 @@ class Incast(TrafficSection):
     size: Size = like("1 MB", means="payload of each flow", smooth=ALMOST)
     senders: HostsOrCount = like("32", means="how many send (drawn from the other hosts), or which", smooth="jumps")
     receiver: Host = like("0", 0, means="host that receives all flows", source="ours: the first host", smooth="choice")
+    far: Annotated[int, Field(ge=0)] | None = like(
+        "4",
+        None,
+        means="how many of them are drawn from other sites than the receiver's; the rest from its own",
+        absent="drawn from all hosts",
+    )
     seed: Seed | None = like(
         "1", None, means="seed of the draw of senders", absent="the scenario's seed plus the number of the entry"
     )

@@ -122,6 +122,13 @@ class Nscc(Section):
         source="ours: all of it, a binomial's variance; with 0 equal flows stay equal",
         smooth="jumps",
     )
+    knows_rtt: bool | Literal["auto"] = like(
+        "true",
+        "auto",
+        means="whether a flow knows its own base round trip before its first packet is back, or takes the network's",
+        source="uet-htsim (-enable_accurate_base_rtt)",
+        absent="true where there are several sites, else false",
+    )
 
 
 Law = Annotated[
