@@ -25,8 +25,10 @@ class Classes:
     with a backlog have room in proportion to their weights, and what one leaves goes to the others in that proportion:
     generalised processor sharing (Parekh and Gallager, IEEE/ACM Transactions on Networking 1(3), 1993), which deficit
     round robin (Shreedhar and Varghese, ibid. 4(3), 1996) follows to a packet. It conserves work. Headers of trimmed
-    packets and acknowledgements go ahead of all classes.
+    packets and acknowledgements go ahead of all classes. Buffers, thresholds, pauses and parts of a shared memory are
+    those of each queue: a class that is paused, or full, holds up no other.
 
+    What comes within a step shares all of the step: a class that begins t into it takes up to t of a step too much.
     Smooth almost everywhere.
 
     Attributes:

@@ -30,7 +30,8 @@ Level = Annotated[int, Field(ge=0)]
 
 
 class TrafficClass(Section):
-    """A class of traffic, with a queue of its own at every port, the senders' too."""
+    """A class of traffic, with a queue of its own at every port, the senders' too; pfc pauses it by itself, and to a
+    shared memory it is a port of its own."""
 
     origin = (
         "IEEE 802.1Q, clause 8.6.8 (strict priority, enhanced transmission selection); Parekh and Gallager, IEEE/ACM "
