@@ -52,7 +52,7 @@ def test_the_commented_defaults_are_the_defaults() -> None:
     text = commented("x")
     lines = [
         line
-        if "not given" in line or re.match(r" *# (degraded|faults|classes):", line)
+        if "not given" in line or re.match(r" *# (degraded|faults|classes|links):", line)
         else re.sub(r"^( *)# (\w+:( |$))", r"\1\2", line)
         for line in text.split("# Several runs")[0].splitlines()
     ]
