@@ -314,3 +314,18 @@ def test_a_slow_link_and_a_dead_one() -> None:
     size = 2e6
     done = simulate(*classed(fabric, assemble([1, 2], 0, size), [0, 1], (0, 0), (3, 1)), steps=300).completion
     np.testing.assert_allclose(done, LAST + wire(size) / (0.5 * RATE) * np.array([4 / 3, 2]), rtol=1e-4)
+
+
+def test_a_wait_in_front_of_a_long_wire() -> None:
+    """A class that goes at a tenth of the rate over a wire of 100 us: its last byte waits at its own pace, and is then
+    as quick as light. Both begin when the port is empty, so that the shares hold from the first byte on."""
+    fabric = leaf_spine(2, 1, 2, rate=RATE, latency=1e-6)
+    far = np.array([fabric.link_name(link) == "leaf0->spine0" for link in range(fabric.links)])
+    fabric = replace(fabric, latency=np.where(far, 100e-6, fabric.latency))
+    size = np.array([1e6, 1e7])
+    problem, model = classed(fabric, assemble([0, 1], [2, 3], size), [0, 1], (0, 0), (1, 9))
+    assert problem.wires is not None
+    done = np.asarray(simulate(problem, model, steps=500).completion)
+    want = wire(size) / RATE * np.array([10, 10 / 9]) + 103e-6 + 3 * 4150 / RATE
+    both = wire(size.sum()) / RATE + 103e-6 + 3 * 4150 / RATE  # the last to go has had the port for itself
+    np.testing.assert_allclose(done, np.minimum(want, both), atol=0.1 * float(problem.dt))

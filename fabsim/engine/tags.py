@@ -60,9 +60,10 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
 def served(s: Setup, tags: TagState, pace: Array | float) -> Array:
     """[T, F, K] steps by which tags come nearer in this one, at a `pace` of their queues that is not that of the line:
     once they have left, it is that of the wire."""
-    behind = tags.due - jnp.where(tags.hop > s.problem.at.row.shape[0], s.beyond, 1.0)
-    to_go = jnp.maximum(behind, 0.0)
-    return jnp.where((behind >= pace) & (behind > 0), pace, 1.0 + to_go - to_go / jnp.maximum(pace, 1e-6))
+    wire = 1.0 if s.wires is None else 1.0 + behind(s, tags.hop - 1)
+    waits = tags.due - jnp.where(tags.hop > s.problem.at.row.shape[0], s.beyond, wire)
+    to_go = jnp.maximum(waits, 0.0)
+    return jnp.where((waits >= pace) & (waits > 0), pace, 1.0 + to_go - to_go / jnp.maximum(pace, 1e-6))
 
 
 def port(s: Setup, hop: Array) -> Array:
