@@ -15,7 +15,7 @@ from fabsim.errors import InputError
 from fabsim.study.cases import over_cases, value
 from fabsim.study.plan import Plan
 from fabsim.study.tune import tune
-from fabsim.topology import find_links
+from fabsim.topology import draw_cables, find_links
 from fabsim.tuning.certificate import over_members
 from fabsim.tuning.tune import prepare
 from fabsim.tuning.tune import tune as tune_scenario
@@ -48,6 +48,14 @@ def test_failures_are_drawn_by_seed_both_ways_and_beside_what_is_slow_already() 
     )
     allowed = find_links(task.base.net.fabric, "leaf*->spine[01]")
     assert all((speed[allowed] == 0.25).sum() == 1 for speed in speeds)
+
+
+def test_failures_are_drawn_as_degraded_cables_are() -> None:
+    task = prepare(static(**{"tune.over.failures": {"samples": 1, "cables": 3, "speed": 0.25}}), progress=False)
+    fabric, random = task.base.net.fabric, np.random.default_rng(task.base.scenario.seed)
+    switches = np.flatnonzero((fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts))
+    drawn = draw_cables(fabric, "*", switches, 3, random)
+    np.testing.assert_array_equal(np.flatnonzero(task.members[0].net.fabric.speed == 0.25), drawn)
 
 
 def test_dead_cables_leave_shares_over_the_rest() -> None:
@@ -84,8 +92,8 @@ def test_traffic_is_drawn_anew_by_seed() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"tune.over.failures.among": "leaf*->core*"}, 'tune.over.failures.among: no link or node is named'),
-        ({"tune.over.failures.among": "h0"}, "0 cables between switches, fewer than 1"),
+        ({"tune.over.failures.among": "leaf*->core*"}, "among: between switches no link or node is named"),
+        ({"tune.over.failures.among": "h0"}, 'between switches "h0" fits 0 cables, given a count of 1; give fewer'),
         ({"tune.over": {"cases": True}}, "there are no cases"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from fabsim.errors import InputError
 from fabsim.routing import all_paths
 from fabsim.scenario.compile import assemble
 from fabsim.scenario.keys.tune import Failures, Over
-from fabsim.topology import Fabric, find_links, link_names
+from fabsim.topology import Fabric, draw_cables, find_links, link_names
 from fabsim.tuning.member import Member
 
 if TYPE_CHECKING:
@@ -56,33 +56,25 @@ def member(scenario: Scenario, split: bool) -> Member:
 
 
 def draws(scenario: Scenario, failures: Failures, fabric: Fabric) -> list[dict[str, Any]]:
-    """What each sample adds to `fabric.degraded`: both directions of each failed cable."""
-    place = ("tune", "over", "failures", "among")
-    try:
-        links = np.arange(fabric.links) if failures.among is None else find_links(fabric, failures.among)
-    except InputError as error:
-        raise InputError([scenario.source.sentence(place, text) for text in error.sentences]) from None
-    between = (fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts) & (fabric.capacity > 0)
-    names = link_names(fabric)
-    cables = sorted({tuple(sorted((names[link], _back(names[link])))) for link in links[between[links]]})
-    if len(cables) < failures.cables:
-        raise InputError(scenario.source.sentence(place, f"{len(cables)} cables between switches, fewer than "
-                                                  f"{failures.cables} that are to fail; name more"))  # fmt: skip
+    """What each sample adds to `fabric.degraded`: both ways of each failed cable, drawn as `count` draws them there,
+    sample after sample from one generator."""
+    among = "*" if failures.among is None else failures.among
     random = np.random.default_rng(scenario.seed if failures.seed is None else failures.seed)
-    picks = [random.choice(len(cables), failures.cables, replace=False) for _ in range(failures.samples)]
-    there = set(names)
+    alive = fabric.capacity > 0
+    between = (fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts) & alive
+    try:
+        links = find_links(fabric, among)
+        fitting = links[between[links]]
+        picks = [draw_cables(fabric, among, fitting, failures.cables, random) for _ in range(failures.samples)]
+    except InputError as error:
+        place = ("tune", "over", "failures", "among")
+        lines = [scenario.source.sentence(place, f"between switches {text}") for text in error.sentences]
+        raise InputError(lines) from None
+    names = link_names(fabric)
     return [
-        {"fabric.degraded": [{"link": name, "speed": failures.speed} for cable in pick for name in cables[cable]
-                             if name in there]}
+        {"fabric.degraded": [{"link": names[link], "speed": failures.speed} for link in pick[alive[pick]]]}
         for pick in picks
-    ]  # fmt: skip
-
-
-def _back(name: str) -> str:
-    """The opposite link of "leaf0->spine1#2"."""
-    ends, _, lane = name.partition("#")
-    tail, head = ends.split("->")
-    return f"{head}->{tail}#{lane}" if lane else f"{head}->{tail}"
+    ]
 
 
 def added(scenario: Scenario, change: dict[str, Any]) -> dict[str, Any]:

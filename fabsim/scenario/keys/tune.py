@@ -97,7 +97,7 @@ class Tuned(Section):
 
 
 class Failures(Section):
-    """Links that are drawn to be slow or dead, in each sample others."""
+    """Cables that are drawn to be slow or dead, in each sample others, as `count` of `fabric.degraded` draws them."""
 
     samples: Count = like("8", 8, means="draws, each a fabric of its own", source="ours: enough for a mean")
     cables: Count = like("1", 1, means="cables that fail in each", source="ours: one at a time")
