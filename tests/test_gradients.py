@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fabsim.engine.problem import Problem
-from fabsim.engine.simulate import simulate
+from fabsim.engine.simulate import begin, simulate
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.topology import Change, Fabric, degrade, leaf_spine, single_switch
@@ -125,6 +125,30 @@ def test_checkpoints_change_nothing() -> None:
     )
     for one, other in pairs:
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-18)
+
+
+def stacked(jaxpr: Any, length: int) -> int:
+    """Most bytes that a loop of so many rounds gives a round, in this program or in those inside."""
+    found = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "scan" and eqn.params["length"] == length:
+            each = [var.aval for var in eqn.outvars[eqn.params["num_carry"] :]]
+            found = max(found, sum(x.size * x.dtype.itemsize for x in each) // length)
+        for inner in eqn.params.values():
+            found = max(found, stacked(getattr(inner, "jaxpr", inner), length) if hasattr(inner, "eqns") else 0)
+    return found
+
+
+def test_a_gradient_keeps_little_more_of_a_step_than_its_state() -> None:
+    """Without checkpoints. What is wide and cheap is made again: cond, cuts and shares of every port and lane."""
+    problem, model = busy()
+
+    def last(model: Model[Any]) -> jax.Array:
+        return simulate(problem, model, steps=STEPS, every=20, checkpoint=False).completion.max()
+
+    kept = stacked(jax.make_jaxpr(jax.grad(last))(model).jaxpr, 20)
+    state = sum(x.nbytes for x in jax.tree.leaves(begin(problem, model)))
+    assert 0.3 * state < kept < 1.5 * state
 
 
 def coupled() -> tuple[Problem, Model[Any]]:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.crossing import cross
 from fabsim.engine.faults import Now
+from fabsim.engine.remade import remade
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
 from fabsim.models.queue import NOTHING, PortState, Signal, TrimQueue
@@ -57,7 +58,8 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
     if state.sent is not None:
         headers = headers + s.header_mean * state.sent[p.reverse]
     tail = p.tail if s.queue.shares else None
-    return s.queue.step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail, s.classes)
+    step = remade(s.queue.step)
+    return step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail, s.classes)
 
 
 def hold(s: Setup, ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:
@@ -84,6 +86,7 @@ def give_up(ports: PortState, signal: Signal, events: Now | None) -> tuple[PortS
     return replace(ports, queue=ports.queue * kept, headers=ports.headers * kept), replace(signal, drop=drop)
 
 
+@remade
 def depart(
     s: Setup, state: State, signal: Signal, opening: Array | None, events: Now | None
 ) -> tuple[Fluid, Fluid, Missing]:

@@ -6,12 +6,14 @@ import jax.numpy as jnp
 
 from fabsim.engine import classed
 from fabsim.engine.columns import rows, table
+from fabsim.engine.remade import remade
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import FlowState
 from fabsim.models.queue import PortState
 from fabsim.typing import Array
 
 
+@remade
 def inject(s: Setup, flow: FlowState, ports: PortState, room: Array, released: Array, at: Array) -> tuple[Array, Array]:
     """What each flow sends by each port in this step, and when in it the byte that ends its message goes.
 

@@ -13,12 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import own
+from fabsim.engine.remade import remade
 from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import Fluid, TagState
 from fabsim.models.queue import TIE
 from fabsim.typing import Array
 
 
+@remade
 def landing(s: Setup, tags: TagState) -> tuple[Array, Array]:
     """Which messages reach their receiver within this step, and when in it: [T, F] bool, [T, F] in [0, 1)."""
     arrived = (tags.hop == s.problem.at.row.shape[0] + 1).all(-1)
@@ -31,6 +33,7 @@ def close(tags: TagState, landed: Array) -> TagState:
     return replace(tags, open=tags.open & ~landed)
 
 
+@remade
 def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array, opening: Array | None) -> TagState:
     """Move every tag by one step.
 
