@@ -280,7 +280,8 @@ def test_a_change_is_what_a_whole_scenario_would_be(tmp_path: Path, changes: dic
 @pytest.mark.parametrize("changes", [
     {"transport.window": "2"}, {"queue.ecn_low": "2 MB", "queue.ecn_high": "1 MB"}, {"transport.kind": "no"},
     {"nothing": 1}, {"transport": 3}, {"traffic.4.size": "1 MB"}, {"traffic": []}, {"packet.header": "9 kB"},
-    {"fabric.hosts_per_leaf": 0, "queue.buffer": "-1 B"},
+    {"fabric.hosts_per_leaf": 0, "queue.buffer": "-1 B"}, {"sweep": {"grid": {"queue.buffer": ["1 us"]}}},
+    {"cases": {"a": {"seed": -1}}},
 ])  # fmt: skip
 def test_a_change_is_refused_as_a_whole_scenario_would_be(tmp_path: Path, changes: dict[str, Any]) -> None:
     scenario = fabsim.load(write(tmp_path, GOOD))

@@ -128,7 +128,8 @@ def validated(source: Source) -> Scenario:
 def _revalidated(scenario: Scenario, source: Source, changed: Set[str]) -> Scenario | None:
     """The scenario of a source that differs in some top-level keys only: these are validated, and all together must
     not contradict itself. None where anything is wrong, which `validated` can tell."""
-    if source.errors or not changed <= Scenario.model_fields.keys() or any(getattr(scenario, k) for k in _ABOUT_MANY):
+    single = not any(key in changed or getattr(scenario, key) for key in _ABOUT_MANY)
+    if source.errors or not changed <= Scenario.model_fields.keys() or not single:
         return None
     try:
         parts = {key: getattr(_alone(key).model_validate({key: source.data[key]}), key) for key in changed}
