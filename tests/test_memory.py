@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import fabsim
+from fabsim.engine.wires import CELLS
 from fabsim.scenario import memory
 
 SCENARIO = {
@@ -29,4 +32,6 @@ def test_grows_with_flows_paths_and_precision() -> None:
     one = memory.needed(net.fabric, net.flows, 1, 4)
     assert memory.needed(net.fabric, net.flows, None, 4) == 16 * one
     assert memory.needed(net.fabric, net.flows, 1, 8) == 2 * one
+    far = dataclasses.replace(net.fabric, latency=net.fabric.latency * 100)
+    assert memory.needed(far, net.flows, 1, 4) == one + net.flows.count * CELLS * memory.ON_WIRES * 4
     assert memory.available() > 1e6

@@ -34,6 +34,7 @@ from fabsim.topology import (
 )
 from fabsim.topology.baseline import baseline
 from fabsim.workload import assemble, incast_from, permutation_across
+from tests.small import wire
 
 RATE, US = 50e9, 1e-6
 LEAVES = leaf_spine(2, 2, 4, rate=RATE, latency=US)
@@ -204,6 +205,14 @@ def test_an_incast_from_near_and_far() -> None:
     assert (near.sum(), (~near).sum()) == (3, 5)
     assert len(set(flows.src)) == 8
     assert 9 not in flows.src
+
+
+def test_a_ring_over_two_sites_takes_its_steps() -> None:
+    """2 (N - 1) steps, each of a chunk over the long way; of grains as of flows of their own."""
+    ring = {"kind": "ring", "size": "8 MB", "groups": [[0, 8]], "grain": "chunk"}
+    found = done(scenario(traffic=[ring]))
+    chunk, way = wire(4e6) / RATE, 98e-6 + 6e-6 + 5.5 * 4150 / RATE
+    np.testing.assert_allclose(found.completion, 2 * (chunk + way), rtol=1e-5)
 
 
 # Queues at the border, routes that fail

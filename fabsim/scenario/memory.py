@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fabsim.errors import InputError
 from fabsim.routing.paths import find_ends
 from fabsim.topology import Fabric
@@ -24,19 +26,37 @@ steps, and what routing and a step make in between. Measured: what the peak resi
 from a fat tree of 1,024 hosts over 64 paths to one of 3,456 hosts over 144 (41)."""
 
 
+ON_WIRES = 2 * 5
+"""Numbers for each cell of a delay line: four channels on the way and a part of what comes back, in two steps."""
+
+
 def needed(fabric: Fabric, flows: Flows, lanes: int | None, width: int) -> float:
     """Bytes, for numbers of `width` bytes. lanes: paths of a flow; None: all that there are."""
     ends = find_ends(fabric, flows)
     lanes = ends.lanes if lanes is None else lanes
     hops = int(ends.tables.distance[ends.place].max(initial=0)) + 1
-    return float(flows.count) * lanes * hops * VALUES * width
+    values = float(flows.count) * hops * VALUES + crossings(fabric, flows) * ON_WIRES
+    return lanes * values * width
+
+
+def crossings(fabric: Fabric, flows: Flows) -> float:
+    """Cells of delay lines for each path, as if each flow that leaves its site crossed one long wire (where there are
+    no sites: every flow, if any link is long)."""
+    from fabsim.engine.wires import CELLS, LONG
+
+    if not (fabric.latency >= LONG).any():
+        return 0.0
+    far = np.ones(flows.count, bool) if fabric.site is None else fabric.site[flows.src] != fabric.site[flows.dst]
+    return float(far.sum()) * CELLS
 
 
 def needed_by(member: Member) -> float:
     """Bytes that a compiled scenario needs while it runs in a batch."""
     width = 8 if member.scenario.precision == "float64" else 4
-    hops, flows, lanes = member.shared.problem.same.shape
-    return float(flows) * lanes * (hops + 1) * VALUES * width
+    problem = member.shared.problem
+    hops, flows, lanes = problem.same.shape
+    wires = 0.0 if problem.wires is None else float(problem.wires.cells) * problem.wires.stride.size
+    return (float(flows) * lanes * (hops + 1) * VALUES + wires * ON_WIRES) * width
 
 
 def available() -> float:

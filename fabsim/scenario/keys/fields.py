@@ -122,7 +122,7 @@ _AMOUNT = (BeforeValidator(_amount), PlainSerializer(str, return_type=str))
 _RATE_UNIT = "bits or bytes per second, like Gbps or GB/s"
 _TIME_UNIT = "seconds, like us or ms"
 _SIZE_UNIT = "bytes, like B, kB or MiB"
-_DATA_UNIT = "bytes, or BDP (bandwidth-delay products of the longest route)"
+_DATA_UNIT = "bytes, or BDP (bandwidth-delay products of the longest route; in a site, of its own)"
 _NOT_NEGATIVE, _POSITIVE = "not negative", "more than 0"
 
 Rate = Annotated[

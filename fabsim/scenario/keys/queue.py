@@ -118,7 +118,7 @@ class Buffered(Marking):
         "auto",
         means="bytes that an output port holds; what is more is cut",
         source="UEC specification 1.0",
-        absent="1 BDP of the longest route, in whole packets",
+        absent="1 BDP of the longest route, in whole packets; of several sites, each its own, and borders that between",
         smooth=ALMOST,
     )
 
