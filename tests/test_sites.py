@@ -295,6 +295,19 @@ def test_check_counts_sites_and_routes(capsys: pytest.CaptureFixture[str]) -> No
     assert "8 of 800G ZR" in text
 
 
+def test_show_and_plot_know_the_links_between_sites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of the command, its table, and all its pictures."""
+    small = tmp_path / "small.yaml"
+    flow = {"kind": "flows", "list": [{"src": 0, "dst": 8, "size": "1 MB"}]}
+    small.write_text(scenario(traffic=[flow]).resolved())
+    out = str(tmp_path / "run.h5")
+    assert main(["run", str(small), "--no-plot", "--out", out]) == 0
+    assert main(["show", out]) == 0
+    assert "border0->border1" in capsys.readouterr().out
+    for kind, more in (("map", []), ("time", ["--link", "border0->border1"]), ("overview", [])):
+        assert main(["plot", out, "--kind", kind, *more, "--out", str(tmp_path / f"{kind}.png")]) == 0
+
+
 def test_presets_are_distances() -> None:
     for preset, km in (("fairwater", 1127), ("campus", 2)):
         text = report(scenario(fabric__routes=[{"preset": preset, "rate": "1 Tbps"}]))

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fabsim.plots.figure import new_figure
 from fabsim.results import Result
-from fabsim.topology.wiring import INSIDE
+from fabsim.topology.wiring import BORDER, INSIDE
 from fabsim.typing import Float, Int
 
 Quantity = Literal["utilisation", "queue_peak", "queue_mean", "marked", "dropped", "paused"]
@@ -136,6 +136,7 @@ def _grid(result: Result, stage: Stage, quantity: Quantity | Shown) -> Float:
 
 def _tier_name(tier: int, top: int) -> str:
     """Names as people say them: a lone tier of switches has no leaves, the middle of three is the aggregation."""
-    if tier in (0, INSIDE):
-        return "switches in servers" if tier else "hosts"
+    apart = {0: "hosts", INSIDE: "switches in servers", BORDER: "borders"}
+    if tier in apart:
+        return apart[tier]
     return {1: ["switches"], 2: ["leaves", "spines"], 3: ["leaves", "aggregation", "cores"]}[min(top, 3)][tier - 1]
