@@ -8,7 +8,8 @@ as long. The rest of a path's latency stays where it was. What is on a wire when
 arrives.
 
 Memory is CELLS cells a lane at most, whatever the distance: strides are powers of two, so that a byte is known to
-better than a hundredth of its wire's delay. The last link of a path has no port behind it, and needs no line.
+better than a hundredth of its wire's delay. A gradient keeps them once a frame (see simulate): over long ways, take
+long frames. The last link of a path has no port behind it, and needs no line.
 
 Here is where the wires lie; what they do in a run is in `crossing`.
 """
