@@ -19,6 +19,7 @@ from fabsim.errors import InputError, Stopped
 from fabsim.models.bucket import Bucket
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
+from fabsim.models.mrc import Mrc
 from fabsim.models.nscc import nscc
 from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
@@ -94,7 +95,8 @@ def compare(one: Trace, other: Trace) -> dict[str, float]:
 
 
 def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
-    """What ports may do besides trimming, in float64: pause, drop behind lossy links, share a memory, die."""
+    """What ports may do besides trimming, in float64: pause, drop behind lossy links, share a memory, die,
+    and die with nobody to tell."""
     problem, model = drawn(0, law, "float64")
     loss = np.where(np.arange(FABRIC.links) % 5 == 0, 1e-3, 0.0)
     some = [np.arange(2, FABRIC.links, 7), np.arange(3, FABRIC.links, 11)]
@@ -106,9 +108,17 @@ def ports(law: Any) -> dict[str, tuple[Problem, Model[Any]]]:
         "drops": losing((problem, model), GoBackN, loss=loss),
         "shared": (problem, sharing(model, memory=2e5)),
         "faults": (replace(problem, faults=schedule), model),
+        "found": (replace(problem, faults=schedule), finding(model)),
         "classes": classes(law),
         "wires": drawn(0, law, "float64", fabric=degrade(FABRIC, [Change("leaf2<->spine*", latency=31.3e-6)])),
     }
+
+
+def finding(model: Model[Any]) -> Model[Any]:
+    """Senders that find out about links by their own losses."""
+    values = {"entropies": 32.0, "backup": 32.0, "skip": 1.0, "probe": 5e-6, "successes": 3.0, "min_active": 4.0}
+    law = Mrc(**{name: jnp.asarray(x) for name, x in values.items()}, remap=jnp.asarray(3e-6))
+    return replace(losing((None, model), timeout=8e-6)[1], balancer=law, queue=model.queue)
 
 
 def classes(law: Any) -> tuple[Problem, Model[Any]]:

@@ -229,7 +229,7 @@ def problem_share(model: Model[Any]) -> np.ndarray:
 
 def test_every_byte_arrives_once() -> None:
     """Through a death, a gray link and a dead port: what went into the receivers, less what was lost behind the last
-    port, is what was to be sent; and at any time all is somewhere."""
+    port, is what was to be sent."""
     problem, model = scene(shift(4, 4e6, by=2))
     problem = befall(
         problem, ["p0.spine1", "p1.leaf0->p1.spine2", "p1.leaf1<->h2"],
@@ -249,6 +249,18 @@ def test_every_byte_arrives_once() -> None:
     assert state.paths.gone is not None
     known = np.asarray(state.recovery.gone) if state.recovery is not None else 0
     np.testing.assert_allclose(np.asarray(state.paths.gone).sum(1), known, atol=1e-5)
+
+
+def test_a_header_that_is_lost_is_one_packet_lost() -> None:
+    """Ports trim, and links lose some of the headers: a packet that was cut is not lost once more with its header."""
+    problem, model = scene(assemble([0, 1, 2, 3], [2, 2, 0, 0], 4e6))
+    model = replace(model, queue=replace(model.queue, buffer=model.queue.buffer * 0.1))
+    problem = befall(problem, ["p*.leaf1->h2", "p*.leaf*->p*.spine*"], begin=0.0, loss=[0.2, 0.01])
+    trace = simulate(problem, model, steps=1500)
+    assert float(trace.frames.dropped.sum()) > 1e6
+    assert np.isfinite(np.asarray(trace.completion)).all()
+    np.testing.assert_allclose(trace.state.flow.lost, 0.0, atol=1e-4)
+    np.testing.assert_allclose(trace.state.flow.in_flight, 0.0, atol=1e-3)
 
 
 def test_no_compilation_for_another_parameter_or_another_place() -> None:

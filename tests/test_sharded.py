@@ -75,7 +75,7 @@ def test_eight_devices_and_one_agree(found: dict[str, Any], run: str) -> None:
     assert max(apart.values()) < BYTES
 
 
-@pytest.mark.parametrize("ports", ["pauses", "drops", "shared", "faults", "classes", "wires"])
+@pytest.mark.parametrize("ports", ["pauses", "drops", "shared", "faults", "found", "classes", "wires"])
 def test_what_ports_do_is_known_to_all(found: dict[str, Any], ports: str) -> None:
     """Pauses, losses, shared memories, faults, classes and long wires, in float64; `all` is what links paused or
     dropped."""

@@ -28,11 +28,13 @@ class Missing:
         fabric: [H, F, K].
         egress: [F, P] at the receivers' down links.
         nic: [F, P] behind the senders' ports; None where nothing is lost there.
+        headers: [F] of these, what had been cut before, and whose header is lost now; None where nothing is lost.
     """
 
     fabric: Array
     egress: Array
     nic: Array | None = None
+    headers: Array | None = None
 
     def by_flow(self) -> Array:
         """[F] all of it."""
@@ -120,10 +122,12 @@ def travel(
     out_f, out_e, gone = leaving.fabric, leaving.egress, None
     if loss is not None:
         fabric, egress = read(p.at, loss[:, None])
-        out_f, gone_f = over_wire(out_f, fabric)
-        out_e, gone_e = over_wire(out_e, egress)
+        out_f, off_f = over_wire(out_f, fabric)
+        out_e, off_e = over_wire(out_e, egress)
         off = sent * loss[p.port_link]
-        sent, gone = sent - off, Missing(gone_f, gone_e, off)
+        headers = off_f[..., 1, :].sum((0, -1)) + off_e[..., 1, :].sum(-1)
+        sent, gone = sent - off, Missing(off_f[..., 0, :] + off_f[..., 1, :], off_e[..., 0, :] + off_e[..., 1, :], off)
+        gone = replace(gone, headers=headers)
     hops, flows, channels, lanes = out_f.shape
     planes = sent.shape[1]
 
@@ -179,7 +183,6 @@ def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue, dies:
 
 
 def over_wire(leaving: Array, loss: Array) -> tuple[Array, Array]:
-    """What is lost on the link behind a port, of data and of headers. [..., C, K], loss
-    [..., 1, K] -> the rest, lost bytes [..., K]."""
+    """What is lost on the link behind a port. [..., C, K], loss [..., 1, K] -> the rest, and what is lost."""
     off = leaving * loss
-    return leaving - off, off[..., 0, :] + off[..., 1, :]
+    return leaving - off, off

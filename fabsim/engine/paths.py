@@ -42,7 +42,8 @@ def advance(
         out = out.at[:, 1].set(paths.moving[:, 1])
     off = jnp.zeros_like(cut)
     if loss is not None:
-        out, off = over_wire(out, by_lane(s, loss[:, None]))
+        out, all_off = over_wire(out, by_lane(s, loss[:, None]))
+        off = all_off[:, 0] + all_off[:, 1]
     reached = out[:, :3].transpose(1, 2, 0).reshape(-1, s.problem.flows)
     ring = paths.ring.at[state.step % s.problem.heard].set(reached)
     return Paths(waiting, onto, ring, lose(s, paths.gone, off, cut, *missing))

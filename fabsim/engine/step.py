@@ -104,6 +104,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone))
         silent = None if gone is None else gone.by_flow()
         recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut.by_flow(), silent)
+        if gone is not None and gone.headers is not None:  # what was cut before is lost already
+            lost = lost - gone.headers
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
         tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, passing(pace, events))

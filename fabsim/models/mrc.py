@@ -49,9 +49,9 @@ class Mrc:
     `min_active`: what is beyond is not retired. A retired value is probed each `probe`; it is back after `successes`
     probes in a row that come through, in the mean exactly, and about so each (STAGES stages, an Erlang distribution);
     a probe that is lost puts it back to the beginning. Planes have equal parts of a rotation, however many values
-    they have, while their ports are up:
+    they have, while their ports are up; with x the part of a path's values that is passed over, as in Bitmap:
 
-        w ~ a / (sum of a in the plane) (1 - x),    x passed over as in Bitmap, at rest skip (marked) / (1 + ...)
+        w ~ (a / sum of a in the plane) (1 - x),    at rest e / (1 + skip (marked + trimmed))
 
     A port that is down, at either end, has its values moved to the other planes after `remap`; until then it is given
     its packets, and they are lost. (Araujo et al., arXiv:2605.04333; Sohan et al., arXiv:2606.18170; the states and
