@@ -17,7 +17,7 @@ from fabsim.commands.pictures import plot, report
 from fabsim.commands.results import diff, export, show
 from fabsim.commands.sweep import sweep
 from fabsim.commands.tune import attribute, tune
-from fabsim.errors import Stopped
+from fabsim.errors import InputError, Stopped
 from fabsim.guard import guarded
 from fabsim.options import device_option, load_scenario, picture_place, scenario_options, use_device
 
@@ -129,8 +129,9 @@ cli.add_command(attribute)
 @click.argument("folder", metavar="DIR")
 @click.option("--cases", "pattern", default="*", show_default=True, metavar="GLOB", help="Cases or rows that fit.")
 @click.option("--csv", "table", metavar="OUT.csv", help="Write the table with all columns.")
+@click.option("--summary", is_flag=True, help="A line for each family of cases, in place of one for each case.")
 @device_option
-def validate(folder: str, pattern: str, table: str | None, device: str | None) -> None:
+def validate(folder: str, pattern: str, table: str | None, summary: bool, device: str | None) -> None:
     """Compare with packets, or with published measurements.
 
     A directory of packet-level results has each of its cases run. One of scenarios with a table of what others have
@@ -139,6 +140,7 @@ def validate(folder: str, pattern: str, table: str | None, device: str | None) -
     \b
     Examples:
       fabsim validate results/
+      fabsim validate results/ --summary
       fabsim validate results/ --cases 'perm_*_const' --csv table.csv
       fabsim validate configs/mrc
     """
@@ -148,8 +150,10 @@ def validate(folder: str, pattern: str, table: str | None, device: str | None) -
     if table is not None:
         store.check_target(table, True)
     beside: Any = published if (Path(folder) / published.NAME).exists() else validation
+    if summary and beside is published:
+        raise InputError(f"--summary: {folder} has published rows, which are few; leave it out")
     rows = list(beside.validate(Path(folder), pattern))
-    click.echo(beside.as_text(rows))
+    click.echo(validation.by_family(rows) if summary else beside.as_text(rows))
     if table is not None:
         beside.write_csv(rows, Path(table))
         click.echo(f"table: {table}")

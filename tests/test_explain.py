@@ -127,9 +127,14 @@ def test_a_section_lists_its_kinds_with_their_sources() -> None:
 
 
 def test_a_law_has_its_equations() -> None:
-    assert "pytree" not in explain("ideal")
-    assert "max-min fair shares" in explain("ideal")
+    assert "pytree" not in explain("transport.ideal")
+    assert "max-min fair shares" in explain("transport.ideal")
     assert "selective repeat" in explain("transport.window")
+
+
+def test_a_kind_that_two_sections_have_is_asked_for() -> None:
+    with pytest.raises(InputError, match=r"did you mean balancer\.ideal or transport\.ideal\?"):
+        explain("ideal")
 
 
 @pytest.mark.parametrize(

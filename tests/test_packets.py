@@ -139,11 +139,32 @@ def test_the_last_of_the_oversubscribed_fat_tree_is_6_percent_early(rows: dict[s
     assert abs(mean_error(row)) <= 0.03
 
 
-def test_the_mean_of_a_spray_over_a_slow_spine_is_6_percent_late(rows: dict[str, Row]) -> None:
-    """The last completion is right, and so is the mean with four slow spines in place of one. Why is open."""
+def test_a_spray_that_does_not_listen_over_a_slow_spine(rows: dict[str, Row]) -> None:
+    """What is trimmed there is sent again packet by packet, and few of these take the slow spine once more."""
     row = rows["perm_ls128_400_fail1_obl_nscc"]
-    assert mean_error(row) == pytest.approx(0.055, abs=0.01)
+    assert abs(mean_error(row)) <= 0.03
     assert abs(last_error(row)) <= 0.02
+    assert row.spread_ratio == pytest.approx(1, abs=0.05)
+
+
+def test_an_all_to_all_of_flows_that_follow_each_other(rows: dict[str, Row]) -> None:
+    """Each of 16 hosts sends 2 MB to one after the other: 15 rounds that drift apart."""
+    row = rows["a2a16serial_ls16_400_mixed_nscc"]
+    assert row.fluid_last_us == pytest.approx(row.packet_last_us, rel=0.02)
+    assert row.packet_last_us > 10 * row.packet_max_us
+    assert abs(mean_error(row)) <= 0.02
+    assert abs(last_error(row)) <= 0.04
+
+
+def test_the_table_by_family(rows: dict[str, Row]) -> None:
+    text = validation.by_family(list(rows.values()))
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    lone = [row for row in rows.values() if row.flows == 1 and row.family == "a lone flow"]
+    assert f" {len(lone)}    0.0%   0.0%" in lines["a lone flow"]
+    worst = max(abs(mean_error(row)) for row in rows.values() if row.family == "NSCC, measured paths")
+    assert f"{worst:.1%}" in lines["NSCC, measured paths"]
+    assert "end in the packets' order" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
 
 
 def test_round_robin_on_three_tiers_resonates_and_the_fluid_does_not(rows: dict[str, Row]) -> None:

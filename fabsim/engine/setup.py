@@ -47,8 +47,6 @@ class Setup:
         plane: [F, P] share of the lanes of each plane.
         within: [F, K] split of what leaves by a port over the lanes of its plane.
         used: [F, K] whether a lane carries anything.
-        early: [F, K] steps by which the last packet on a lane goes before the flow's last byte; None for a split that
-            stays, whose lanes all have their part of that byte.
         beyond: [F, K] steps of latency beyond the pipeline's one per link and beyond those on long wires.
         beyond_mean: [F] the same, averaged over the split.
         back: [F] steps from the receiver's last byte to the sender's knowing.
@@ -75,7 +73,6 @@ class Setup:
     plane: Array
     within: Array
     used: Array
-    early: Array | None
     beyond: Array
     beyond_mean: Array
     back: Array
@@ -104,6 +101,11 @@ class Setup:
     def signals(self) -> bool:
         """Whether anybody reads marks and delays, so that they are carried with the bytes."""
         return self.transport.signals or self.balancer is not None
+
+    @property
+    def evens(self) -> bool:
+        """Whether the balancer is told the ideal split; laws need not say that they are not."""
+        return getattr(self.balancer, "evens", False)
 
     @property
     def finds(self) -> bool:
@@ -169,7 +171,6 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         plane=plane,
         within=within,
         used=share > 0,
-        early=None,
         beyond=beyond,
         beyond_mean=beyond_mean,
         back=back,
@@ -191,23 +192,18 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
     )
 
 
-def steer(s: Setup, share: Array, in_flight: Array) -> Setup:
-    """The constants of a step in which flows are split by `share` [F, K], with `in_flight` [F] units under way.
+def steer(s: Setup, share: Array) -> Setup:
+    """The constants of a step in which flows are split by `share` [F, K].
 
-    Delays, and the ports in use, stay those of the routing's split. On a lane that the balancer has all but left a
-    packet goes once in a while: the last one there goes before the flow's end, by as much as its packets are further
-    apart than those of the lane that has most. A port whose lanes have no share at all sends nothing.
+    Delays, and the ports in use, stay those of the routing's split. A port whose lanes have no share at all sends
+    nothing.
     """
     plane, within = by_port(s.problem, share)
-    line = s.rate.sum(-1)
-    pace = jnp.where(in_flight > s.packet, jnp.minimum(in_flight / s.round_trip, line), line)
-    apart = 1.0 / jnp.maximum(share, 1e-6) - 1.0 / share.max(-1, keepdims=True)
     return replace(
         s,
         share=share,
         rate=jnp.where(plane > 0, s.rate, 0.0),
         plane=plane,
         within=within,
-        early=(s.packet / pace)[:, None] * apart,
         irregular=None if s.irregular is None else 1.0 - share_of_link(s.problem, share),
     )

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fabsim.engine import classed, faults, found, paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.crossing import Lines, come_back
+from fabsim.engine.even import even_split
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard
@@ -61,7 +62,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         lines = state.lines
         back, home = come_back(s, state.ring, None if lines is None else lines.back, state.step)
         feedback = as_feedback(back)
-        if state.links is not None:
+        if state.links is not None and s.transport.telemetry:
             feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
         recovery, missed, since = time_out(s, state, feedback)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
@@ -73,8 +74,12 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
             state = replace(state, paths=lanes)
             by_path_line = None if lines is None else lines.paths
             back, by_path_home = paths.look_back(s, lanes, by_path_line, state.step, news)
+            if s.evens:
+                fabric = faults.slowed(*faults.look(s, state.step))
+                now = s.balancer.split(state.balance, s.share)
+                back = replace(back, even=even_split(fabric, flow, state.ports.queue, now))
             balance = s.balancer.step(state.balance, back, s.share, sender(s, flow))
-            s = steer(s, s.balancer.split(balance, s.share), flow.in_flight)
+            s = steer(s, s.balancer.split(balance, s.share))
     base = s
     pauses, (s, events) = opening(s, state), faults.look(s, state.step)
     may = both(pauses, events)
@@ -108,9 +113,12 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
             lost = lost - gone.headers
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        tag = tags.advance(s, tag, state.moving, state.ports.queue, joined, passing(pace, events))
+        past = None if state.links is None else tags.look_back(s, state.links, state.step, state.waiting)
+        tag = tags.advance(s, tag, state.moving, past, state.ports.queue, joined, passing(pace, events))
+        begun = flow
         flow, now, final = account(s, flow, sent.sum(-1), lost)
-        tag, flags = tags.attach(s, tag, now, goes, final), watch(state, tag, now, final)
+        tag = tags.attach(s, tag, now, goes, final, pace_of(s, begun, feedback.nacked, sent.sum(-1)))
+        flags = watch(state, tag, now, final)
     ring = state.ring.at[state.step % state.ring.shape[0]].set(reached)
     links = state.links
     if links is not None:
@@ -148,6 +156,13 @@ def both(pauses: Array | None, events: Now | None) -> Array | None:
 def passing(may: Array | None, events: Now | None) -> Array | None:
     """[L + 1] the same for last bytes: one that is given up goes on, and what is lost of its message comes later."""
     return may if events is None or may is None else jnp.maximum(may, events.given_up)
+
+
+def pace_of(s: Setup, flow: FlowState, again: Array, sent: Array) -> Array:
+    """[F] units per step that a flow sends: what comes back, or, where it has nothing but what it sends `again` [F] in
+    this step, as fast as that comes."""
+    going = jnp.where(flow.in_flight > s.packet, flow.in_flight / s.round_trip, s.rate.sum(-1))
+    return jnp.where(flow.credit <= again * (1.0 + 1e-6), sent, going)
 
 
 def paused(s: Setup, may: Array) -> Setup:

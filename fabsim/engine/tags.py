@@ -1,12 +1,14 @@
 """Tagged bytes: the completion of a message is when its last byte, queueing at each hop, is at the receiver.
 
 A tag meets at each hop the wait q/C of the moment when it gets there (first in, first out), on each lane that its flow
-uses; the message is complete when the slowest lane is. The well-mixed fluid decides shares; it never decides a
-completion, since its last residue leaves a full port only exponentially.
+uses; the message is complete when the slowest lane is. The very last packet takes one lane, and the last ones of the
+others went before it (see early). The well-mixed fluid decides shares; it never decides a completion, since its last
+residue leaves a full port only exponentially.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 
 import jax
@@ -14,8 +16,9 @@ import jax.numpy as jnp
 
 from fabsim.engine.across import own
 from fabsim.engine.remade import remade
-from fabsim.engine.setup import LATER, Setup
+from fabsim.engine.setup import LAST_PACKET, LATER, Setup
 from fabsim.engine.state import Fluid, TagState
+from fabsim.models.chance import exponential
 from fabsim.models.queue import TIE
 from fabsim.typing import Array
 
@@ -33,12 +36,43 @@ def close(tags: TagState, landed: Array) -> TagState:
     return replace(tags, open=tags.open & ~landed)
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Past:
+    """What a packet met that its flow sent a while ago.
+
+    Attributes:
+        links: [D, L + 1, 2] queue (and data sent) of each link, entry k mod D at the end of step k.
+        step: int32 the step that is to be made.
+        waiting: [H + 1, F, K] units of the flow that stand at each hop, the down link last (there of all its lanes).
+    """
+
+    links: Array
+    step: Array
+    waiting: Array
+
+
+def look_back(s: Setup, links: Array, step: Array, waiting: Fluid) -> Past:
+    """At the beginning of a step."""
+    last = jnp.repeat(waiting.egress[:, 0], s.share.shape[1] // s.problem.planes, -1)
+    return Past(links, step, jnp.concatenate([waiting.fabric[:, :, 0], last[None]]))
+
+
 @remade
-def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array, opening: Array | None) -> TagState:
+def advance(
+    s: Setup,
+    tags: TagState,
+    moving: Fluid,
+    past: Past | None,
+    before: Array,
+    joined: Array,
+    opening: Array | None,
+) -> TagState:
     """Move every tag by one step.
 
     Args:
         moving: what arrived at each hop in the step.
+        past: of tags that came before the step; None where flows have a single lane, which has none.
         before, joined: [L + 1] queue at the start of the step, and what joined it in the step.
         opening: [L + 1] share of the step in which a port might send; None: all of it. A tag at a paused port stays.
     """
@@ -51,11 +85,13 @@ def advance(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Arra
     if s.wires is not None:
         passed = jnp.where(tags.due <= behind(s, tags.hop - 1), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
-    before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
+    before, joined, capacity, opening, past = own(s.problem, (before, joined, s.capacity, opening, past))
     s = replace(s, capacity=capacity)
     # In most steps no tag is at a port: then nothing has to be looked up.
     due = jax.lax.cond(
-        meets.any(), lambda: jnp.where(meets, queued(s, tags, moving, before, joined, opening), later), lambda: later
+        meets.any(),
+        lambda: jnp.where(meets, queued(s, tags, moving, past, before, joined, opening), later),
+        lambda: later,
     )
     return replace(tags, due=due, hop=tags.hop + meets)
 
@@ -85,7 +121,9 @@ def behind(s: Setup, hop: Array) -> Array:
     return jnp.where(hop < hops, wires.ahead.reshape(-1)[place], 0.0)
 
 
-def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array, opening: Array | None) -> Array:
+def queued(
+    s: Setup, tags: TagState, moving: Fluid, past: Past | None, before: Array, joined: Array, opening: Array | None
+) -> Array:
     """[T, F, K] `due` at the next hop of tags that are at a port in this step.
 
     A tag that gets to a port at t within the step waits for what stood there, and what has joined since, less what
@@ -109,8 +147,27 @@ def queued(s: Setup, tags: TagState, moving: Fluid, before: Array, joined: Array
     wait = jnp.where(wait > -TIE, wait, 0.0)  # a port at its capacity counts as full: see TIE
     if opening is not None:
         wait = wait + jnp.minimum((1.0 - may) * (1.0 - t), wait * (1.0 / jnp.maximum(may, 1e-6) - 1.0))
-    ahead = jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
-    return tags.due + wait + ahead
+    due = tags.due + wait
+    if past is not None:
+        there = past.waiting.reshape(-1)[place] > LAST_PACKET * s.packet[:, None]
+        due = jnp.where(tags.due < 0, before_the_step(s, tags.due, past, link, may, there), due)
+    return due + jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
+
+
+def before_the_step(s: Setup, due: Array, past: Past, link: Array, may: Array | float, there: Array) -> Array:
+    """[T, F, K] the same for a last packet that went before its flow's end (see early): it came at `due` < 0.
+
+    It met the queue of then, less `may` of a step for each step since. One that came before all that is remembered has
+    left, unless a packet of its flow is more likely than not still `there` (see LAST_PACKET): then it counts as if it
+    had come as early as is remembered.
+    """
+    depth = past.links.shape[0]
+    ago = jnp.clip(-due, 0.0, depth - 2.0)
+    whole = jnp.minimum(jnp.floor(ago), depth - 3.0)
+    at = past.step - 1 - whole.astype(jnp.int32)
+    near, far = (past.links[(at - one) % depth, link, 0] / s.capacity[link] for one in (0, 1))
+    left = near + (far - near) * (ago - whole) - may * ago
+    return jnp.where((-due <= depth - 2.0) | there, jnp.where(left > 0, left, left / jnp.maximum(may, 1e-6)), due)
 
 
 def at_most(x: Array, bound: Array) -> Array:
@@ -118,12 +175,26 @@ def at_most(x: Array, bound: Array) -> Array:
     return jnp.where(x <= bound * 1.001, x, bound)
 
 
-def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array) -> TagState:
+def early(s: Setup, pace: Array) -> Array:
+    """[F, K] steps by which the last packet of each lane goes before the flow's very last one, which takes some lane.
+
+    Packets choose lanes by chance, so the last one of a lane with a share w goes before the end by an exponential time
+    of a mean of 1 / w packets, and the flow's end is the latest of these (ages of independent Poisson processes). They
+    are drawn once for each lane, by the seed of the run: smooth in the shares. A flow that ends with few packets, sent
+    again one by one, ends on few lanes. pace: [F] units per step that it sends.
+    """
+    line = jnp.maximum(s.rate.sum(-1), 1e-9)
+    ages = exponential(s.problem.dice, s.share.shape[-1], s.share.dtype) / jnp.maximum(s.share, 1e-6)
+    packets = ages - ages.min(-1, keepdims=True)
+    return (s.packet / jnp.clip(pace, 1e-3 * line, line))[:, None] * packets
+
+
+def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array, pace: Array) -> TagState:
     """Tag the byte that each flow of `now` [F] has just sent, `when` [F] in the step; it is final where `final` [F]."""
     p = s.problem
     mine = (jnp.arange(tags.open.shape[0])[:, None] == tags.turn) & now
     hops = p.at.row.shape[0]
-    sent = when[:, None] if s.early is None else when[:, None] - s.early
+    sent = when[:, None] if s.share.shape[-1] == 1 else when[:, None] - early(s, pace)
     sent = sent if s.wires is None else sent + s.wires.ahead[0]
     due = jnp.where(s.used, sent, -LATER)
     hop = jnp.where(s.used, p.first, hops + 1)

@@ -21,20 +21,20 @@ LEAST = 0.02
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Bitmap:
-    """A sender goes through its entropy values in rounds; a mark or a trim gives a value a penalty, and each time that
-    a value with a penalty has its turn it is passed over and loses one.
+    """A sender goes through its entropy values in rounds; a mark or a trim gives a value a penalty. A value with a
+    penalty is passed over in its turn, and loses one; of several that follow each other only the first does.
 
     A penalty falls on a value that was just used, and so had none. With x and y the parts of a path's values that are
-    passed over for a mark and for a trim, E values of a flow, e the shares of the paths among these, and r rounds in a
-    step:
+    passed over for a mark and for a trim, E values of a flow, and e the shares of the paths among these, in a step:
 
         w ~ e (1 - x - y),    dx = marked / (e E) - freed(x),    dy = trimmed / (e E) - freed(y)
 
-    in packets. A value is free after as many rounds as its penalty: in the mean exactly, and about so each one, since
-    it goes through STAGES stages and leaves each at random (an Erlang distribution). At rest w is in proportion to
-    e / (1 + m mark + n trim), for the parts m marked and n trimmed of what comes back. There are as many rounds as make
-    what comes back go again. (The `bitmap` of uet-htsim: 1 for a mark, 4 for a trimmed packet; its 15 for a timeout is
-    left out, since here the sender does not learn which path lost a packet in silence.)
+    in packets. As many packets go as come back. Of E values in turn, each packet ends one row of values that are passed
+    over, so a value loses one for every E packets: it is free after E times its penalty of them, in the mean exactly,
+    and about so each one, since it goes through STAGES stages and leaves each at random (an Erlang distribution). At
+    rest w is in proportion to e / (1 + (m mark + n trim) / f), for the parts m marked and n trimmed of what comes back,
+    and f = sum of e (1 - x - y), the values that are free. (The `bitmap` of uet-htsim: 1 for a mark, 4 for a trimmed
+    packet; its 15 for a timeout is left out, since here the sender does not learn which path lost a packet in silence.)
 
     Smooth but where next to all values of a path have penalties.
 
@@ -61,9 +61,9 @@ class Bitmap:
         return self.after(state, feedback, base, sender, everything(feedback))
 
     def after(self, state: Array, feedback: PathFeedback, base: Array, sender: Sender, sends: Array) -> Array:
-        """The same, where `sends` [F] units are sent by turns."""
+        """The same, where penalties run off as in `sends` [F] units that are sent by turns."""
         values = jnp.broadcast_to(self.entropies, sends.shape) * sender.packet
-        rounds = sends / values / (base * free(state)).sum(-1)
+        rounds = sends / values
         turns = jnp.stack([jnp.broadcast_to(x, sends.shape) for x in (self.mark, self.trim)], -1)
         leaves = state * jnp.minimum(STAGES * rounds[:, None] / turns, 1.0)[:, :, None, None]
         own = (base * values[:, None])[:, None]

@@ -24,6 +24,14 @@ def roll(dice: Array) -> Array:
     return dice * jnp.uint32(1664525) + jnp.uint32(1013904223)
 
 
+def exponential(dice: Array, lanes: int, dtype: jnp.dtype) -> Array:
+    """[F, K] exponential numbers of a mean of 1, for each flow and each of its lanes."""
+    number = dice[:, None] + jnp.arange(1, lanes + 1, dtype=jnp.uint32) * jnp.uint32(2654435769)
+    for factor in (2246822519, 3266489917):  # as in dice
+        number = (number ^ (number >> 15)) * jnp.uint32(factor)
+    return -jnp.log(((number >> 8).astype(dtype) + 0.5) * 2.0**-24)
+
+
 def scatter(part: Array, rest: Array, packet: Array, dice: Array) -> Array:
     """[F] how much more than its mean `part` is, where each packet falls into `part` or `rest` by chance.
 

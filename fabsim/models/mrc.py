@@ -117,7 +117,8 @@ class Mrc:
         room = jnp.maximum(1.0 - skipped.sum((1, 2)), 0.0) * use * (values * sender.packet)[:, None]
         marked = jnp.minimum(feedback.marked, room)
         back = dataclasses.replace(feedback, marked=marked, trimmed=jnp.minimum(feedback.trimmed, room - marked))
-        return self.turns.after(skipped, back, use, sender, everything(feedback))
+        turns = everything(feedback) / (use * free(skipped)).sum(-1)  # a turn that is passed over is one, too
+        return self.turns.after(skipped, back, use, sender, turns)
 
     def renew(self, state: MrcState, found: Found, base: Array, sender: Sender, planes: Planes) -> tuple[Array, Array]:
         """Values in use and retired after this step's losses and probes."""

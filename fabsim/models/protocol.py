@@ -138,12 +138,14 @@ class PathFeedback:
         marked: units of these that carried a congestion mark, wherever it was set.
         trimmed: units reported as trimmed; for a law that `finds`, before the last hop.
         found: what else it finds out; None unless the law `finds`.
+        even: the split of all flows that leaves the busiest links as idle as they can be; None unless the law `evens`.
     """
 
     acked: Array
     marked: Array
     trimmed: Array
     found: Found | None = None
+    even: Array | None = None
 
 
 class Transport(Protocol[S]):
@@ -179,6 +181,7 @@ class Balancer(Protocol[S]):
 
     A law with `finds = True` (others need not say) finds out about links by itself, from its own losses, probes and
     ports: it is told what it `Found`, and nobody redirects its flows when links die. It has a field `remap`, s.
+    A law with `evens = True` (others need not say) is told the ideal split: it knows everything.
     """
 
     def init(self, base: Array, sender: Sender) -> S:

@@ -26,7 +26,8 @@ class Reps:
     memory). All else that a flow remembers is on the wire. (Bonato et al., REPS, arXiv:2407.21625, with 8 values kept;
     the equation is its mean.)
 
-    Smooth. Its freezing after a timeout is left out.
+    A draw is one of a packet, not of a round of all values: its packets come to a port at random, which wants a queue
+    of its own (see GranularQueue). Smooth. Its freezing after a timeout is left out.
 
     Attributes:
         memory: packets, a scalar or [F].

@@ -10,7 +10,7 @@ from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_route
 from fabsim.routing import Routes
 from fabsim.scenario.fabric_faults import site_hosts
 from fabsim.scenario.files import existing
-from fabsim.scenario.keys.routing import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant
+from fabsim.scenario.keys.routing import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant, Wcmp
 from fabsim.scenario.keys.traffic import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift
 from fabsim.topology import Fabric
 from fabsim.workload import Flows, Row
@@ -57,7 +57,7 @@ def build_routes(scenario: Scenario, fabric: Fabric, flows: Flows) -> Routes:
         case Ecmp(polarised=polarised, queue_pairs=pairs, seed=seed):
             own = scenario.seed if seed is None else seed
             return routing.ecmp(fabric, flows, seed=own, polarised=polarised, queue_pairs=pairs)
-        case SwitchSpray(adaptive=True):
+        case Wcmp() | SwitchSpray(adaptive=True):
             return routing.proportional(fabric, flows)
         case AllPaths() | SwitchSpray():
             return routing.all_paths(fabric, flows)
@@ -70,8 +70,6 @@ def build_routes(scenario: Scenario, fabric: Fabric, flows: Flows) -> Routes:
             return routing.valiant(fabric, flows, seed=own, groups=groups, minimal=minimal)
         case Explicit(file=file):
             return read_path_routes(existing(scenario, ("routing", "file"), file), fabric, flows)
-        case GivenSplit(weights="proportional"):
-            return routing.proportional(fabric, flows)
         case GivenSplit(weights=file):
             return read_split_routes(existing(scenario, ("routing", "weights"), file), fabric, flows)
 

@@ -222,7 +222,8 @@ def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> An
     if isinstance(chosen, TailDrop):
         return TailDropQueue(*sizes, **marks)
     wanted = chosen.granular
-    if wanted is True or (wanted == "auto" and scenario.routing.kind == "switch_spray"):
+    random = scenario.routing.kind == "switch_spray" or scenario.balancer.kind == "reps"
+    if wanted is True or (wanted == "auto" and random):
         return GranularQueue(*sizes, real(np.full(fabric.links * count, scenario.packet.mtu)), **marks)
     return TrimQueue(*sizes, **marks)
 

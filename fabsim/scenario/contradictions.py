@@ -98,7 +98,7 @@ def _balancer(scenario: Sections) -> Iterator[Fault]:
         text = f"{kind} moves bytes between paths, and routing: {{kind: {scenario.routing.kind}}} has one a flow"
         yield ("balancer", "kind"), f"{text}; give routing: {{kind: drawn}}"
     elif isinstance(scenario.routing, SwitchSpray):
-        text = f"{kind} chooses at the sender, and under routing: {{kind: switch_spray}} the switches choose"
+        text = f"{kind} chooses paths, and under routing: {{kind: switch_spray}} the switches choose"
         yield ("balancer", "kind"), f"{text}; give routing: {{kind: drawn}}"
 
 

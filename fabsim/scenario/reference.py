@@ -88,7 +88,10 @@ def find(wanted: str) -> list[Key]:
         return best
     known = {key.dotted for key in all_keys()} | {key.name for key in all_keys()} | set(all_kinds())
     known |= {".".join((key.path[0], key.name)) for key in all_keys()}
-    near = get_close_matches(wanted, known, 3, 0.6) or get_close_matches(steps[-1] if steps else "", known, 3, 0.6)
+    near = [name for name in all_kinds() if name.count(".") == 1 and name.endswith(f".{wanted}")]  # of several sections
+    near = (
+        near or get_close_matches(wanted, known, 3, 0.6) or get_close_matches(steps[-1] if steps else "", known, 3, 0.6)
+    )
     hint = f"did you mean {' or '.join(near)}?" if near else "fabsim explain lists them all"
     raise InputError(f"{wanted}: there is no such key; {hint}")
 

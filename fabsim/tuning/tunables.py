@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
     from fabsim.study.parameters import Parameter, Shares
 
-SPRAYS = ("all", "drawn", "switch_spray", "split")
+SPRAYS = ("all", "wcmp", "drawn", "switch_spray", "split")
 """Kinds of routing whose paths are all shortest ones: shares over these are what a tuned scenario can say."""
 
 

@@ -16,6 +16,7 @@ from fabsim.routing import Routes
 from fabsim.typing import Bool, Float
 from fabsim.validation.acks import knows
 from fabsim.validation.case import SEEDS, Case
+from fabsim.validation.family import family, network
 from fabsim.validation.model import model_of
 
 QUANTILES = 0.01, 0.5, 0.99
@@ -32,8 +33,11 @@ class Row:
     Completion times are from a flow's own start to its last byte at the receiver.
 
     Attributes:
+        family: of cases that have law, traffic, kind of balancer and state of the fabric in common.
+        network: what cases that differ in the balancer alone have in common.
         kind: "paths" (errors flow by flow) or "drawn" (sorted completions). Fluid figures are medians over
             seeds, of the drawn sprays and of a law's chance.
+        packet_last_us, fluid_last_us: the last byte of all, from the first start: a collective waits for it.
         p1_error, p50_error, p99_error: of these quantiles of the completions, fluid over packet less one.
         err_median, err_p90: of |fluid / packet - 1|.
         null_p90: p90 of the error of predicting the packets' median completion for every flow.
@@ -44,6 +48,8 @@ class Row:
     """
 
     case: str
+    family: str
+    network: str
     flows: int
     kind: str
     packet_mean_us: float
@@ -52,6 +58,8 @@ class Row:
     fluid_p99_us: float
     packet_max_us: float
     fluid_max_us: float
+    packet_last_us: float
+    fluid_last_us: float
     p1_error: float
     p50_error: float
     p99_error: float
@@ -107,6 +115,8 @@ def compare(case: Case) -> Row:
     failed = kind == "paths" and len(packets) > 1 and np.quantile(error, 0.9) >= null
     return Row(
         case=case.name,
+        family=family(case),
+        network=network(case),
         flows=len(packets),
         kind=kind,
         packet_mean_us=float(packets.mean()),
@@ -115,6 +125,8 @@ def compare(case: Case) -> Row:
         fluid_p99_us=float(fluid_levels[-1]),
         packet_max_us=float(packets.max()),
         fluid_max_us=float(np.median([took.max() for took in found])),
+        packet_last_us=float(case.measured.finish.max() - case.measured.start.min()) * 1e6,
+        fluid_last_us=float(np.median([one.last for one in runs]) - case.measured.start.min() * 1e6),
         p1_error=p1,
         p50_error=p50,
         p99_error=p99,
@@ -184,10 +196,19 @@ def spread(completion: Float) -> float:
 
 def undone(case: Case, reason: str) -> Row:
     """A row without figures."""
-    figures = {name: math.nan for name in COLUMNS if name not in ("case", "flows", "kind", "note")}
+    words = "case", "family", "network", "flows", "kind", "note"
+    figures = {name: math.nan for name in COLUMNS if name not in words}
     figures["packet_cpu_s"] = number(case.row.get("user_s", ""))
     flows = number(case.row.get("flows", ""))
-    return Row(case=case.name, flows=0 if math.isnan(flows) else int(flows), kind="", note=reason, **figures)
+    return Row(
+        case=case.name,
+        family="",
+        network="",
+        flows=0 if math.isnan(flows) else int(flows),
+        kind="",
+        note=reason,
+        **figures,
+    )
 
 
 def number(text: str) -> float:

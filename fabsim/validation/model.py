@@ -60,7 +60,7 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
         delay = 2 * (fabric.latency + mtu / fabric.capacity)
         room = buffer - xoff  # -q is the room of an input; outputs there have no bound
         return PfcQueue(jnp.full_like(buffer, UNBOUND), low, high, xoff, xon, room, jnp.asarray(delay, "float32"))
-    if case.options.balancer in AT_SWITCHES:
+    if case.options.balancer in (*AT_SWITCHES, "reps"):
         return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
     return TrimQueue(buffer, low, high)
 

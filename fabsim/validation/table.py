@@ -52,11 +52,11 @@ def as_text(rows: Sequence[Row]) -> str:
 
 def _line(row: Row) -> str:
     """Figures of a row under HEAD."""
-    mean, last = row.fluid_mean_us / row.packet_mean_us - 1, row.fluid_max_us / row.packet_max_us - 1
+    mean, last = row.fluid_mean_us / row.packet_mean_us - 1, row.fluid_last_us / row.packet_last_us - 1
     single = row.flows == 1
     apart = f"{_percent(row.err_median)} {_percent(row.err_p90)} {f'({_percent(row.null_p90).strip()})':>7}"
     return (
-        f"{row.kind:5} {row.flows:5d} {row.fluid_mean_us:6.1f} {_percent(mean, '+')} {row.fluid_max_us:8.1f} "
+        f"{row.kind:5} {row.flows:5d} {row.fluid_mean_us:6.1f} {_percent(mean, '+')} {row.fluid_last_us:8.1f} "
         f"{_percent(last, '+')}  {' ' * 19 if single else apart} {'' if single else f'{row.spread_ratio:.2f}':>6} "
         f"{row.wall_s:6.1f} {'' if math.isnan(row.packet_cpu_s) else f'{row.packet_cpu_s:.2f}':>7}"
     ).rstrip()

@@ -150,4 +150,30 @@ class Mrc(Section):
     )
 
 
-Balancer = Annotated[Oblivious | Reps | Bitmap | RepsBitmap | Mrc, Field(discriminator="kind")]
+class Flowlet(Section):
+    """A flow takes one path, and another one, drawn anew, after a gap in its sending."""
+
+    origin = "Vanini et al., LetFlow, NSDI 2017; Alizadeh et al., CONGA, SIGCOMM 2014"
+    law = "fabsim.models.flowlet:Flowlet"
+
+    kind: Literal["flowlet"]
+    timeout: Span = like(
+        "50 us",
+        500e-6,
+        means="gap after which a flow may take another path: more than paths differ in their delays",
+        source="Alizadeh et al., CONGA, SIGCOMM 2014, at 10 Gbps",
+        smooth="jumps",
+    )
+
+
+class IdealSplit(Section):
+    """All flows at once are split so that the busiest links are as idle as they can be: what no balancer can beat by
+    much."""
+
+    origin = "ours: each path's share over how busy its busiest link is, until all are equal"
+    law = "fabsim.models.ideal_split:IdealSplit"
+
+    kind: Literal["ideal"]
+
+
+Balancer = Annotated[Oblivious | Reps | Bitmap | RepsBitmap | Mrc | Flowlet | IdealSplit, Field(discriminator="kind")]

@@ -135,7 +135,8 @@ class Trim(Buffered):
         "auto",
         means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1)",
         source="Pollaczek-Khinchine; held against uet-htsim's switch round robin and switch adaptive",
-        absent="true for routing: {kind: switch_spray}, else false: other sprays go through their paths in rounds",
+        absent="true for routing: {kind: switch_spray} and balancer: {kind: reps}, where packets draw their paths; "
+        "else false: other sprays go through their paths in rounds",
     )
 
 

@@ -74,15 +74,21 @@ class Explicit(Section):
     )
 
 
+class Wcmp(Section):
+    """All paths, weighted by the capacity of the slowest link between switches on each: none that is dead, less by one
+    that is slow. Weights are those of the fabric as it begins; faults on the way take paths out, and leave the others
+    in their proportions."""
+
+    origin = "Zhou et al., WCMP: Weighted Cost Multipathing, EuroSys 2014"
+    kind: Literal["wcmp"]
+
+
 class GivenSplit(Section):
-    """Shares of each flow on each path: `proportional` to the capacity of the paths, or a CSV file with the columns
-    flow_id,link,pkts (how much of the flow goes over that link; every switch splits in that proportion)."""
+    """Shares of each flow on each path by a CSV file with the columns flow_id,link,pkts (how much of the flow goes over
+    that link; every switch splits in that proportion)."""
 
     kind: Literal["split"]
-    weights: Text = like(
-        "proportional",
-        means="proportional (to the capacity of the paths), or a CSV: flow_id,link,pkts",
-    )
+    weights: Text = like("split.csv", means="CSV with the columns flow_id,link,pkts")
 
 
 class Valiant(Section):
@@ -100,5 +106,5 @@ class Valiant(Section):
 
 
 Routing = Annotated[
-    Ecmp | AllPaths | Drawn | SwitchSpray | Valiant | Explicit | GivenSplit, Field(discriminator="kind")
+    Ecmp | AllPaths | Wcmp | Drawn | SwitchSpray | Valiant | Explicit | GivenSplit, Field(discriminator="kind")
 ]
