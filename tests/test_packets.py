@@ -90,7 +90,7 @@ def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
     "case",
     [
         *("obl_const", "obl_nscc", "swrr_nscc", "swar_nscc", "fail4_swar_nscc"),
-        *("reps_nscc", "bitmap_nscc", "mixed_nscc", "fail4_reps_nscc", "fail4_bitmap_nscc", "fail4_mixed_nscc"),
+        *("reps_nscc", "bitmap_nscc", "mixed_nscc", "fail4_bitmap_nscc", "fail4_mixed_nscc"),
         "fail1_reps_nscc",
     ],
 )
@@ -100,6 +100,14 @@ def test_a_spray_over_two_tiers(rows: dict[str, Row], case: str) -> None:
     assert abs(mean_error(row)) <= 0.03
     assert abs(last_error(row)) <= 0.05
     assert 0.75 <= row.spread_ratio <= 1.25
+
+
+def test_reps_over_four_slow_spines_is_5_percent_late(rows: dict[str, Row]) -> None:
+    """Without ports that feel its random packets it would be right here, and 3 % early in all other rows."""
+    row = rows["perm_ls128_400_fail4_reps_nscc"]
+    assert last_error(row) == pytest.approx(0.05, abs=0.015)
+    assert mean_error(row) == pytest.approx(0.03, abs=0.01)
+    assert row.spread_ratio == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize(("law", "error"), [("bitmap", -0.067), ("mixed", -0.091)])
