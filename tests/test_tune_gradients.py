@@ -85,6 +85,25 @@ def test_gradients_of_what_other_ports_have(queue: dict[str, str], key: str) -> 
     assert found[key].apart < 1e-4, found
 
 
+def test_gradients_of_queues_of_classes() -> None:
+    """Buffers of both under a total, and thresholds of each."""
+    other = {"kind": "flows", "list": [{"src": 0, "dst": 4, "size": "1.2 MB"}, {"src": 2, "dst": 3, "size": "0.9 MB"}]}
+    given = {
+        **SCENARIO,
+        "queue": {"kind": "trim", "buffer": "90 kB", "classes": [{"name": "a"}, {"name": "b", "weight": 2}]},
+        "traffic": [{**SCENARIO["traffic"][0], "class": "a"}, {**other, "class": "b"}],
+    }
+    keys = [{"key": "queue.buffer", "total": "now"}, {"key": "queue.ecn_low"}, {"key": "queue.ecn_high"}]
+    objective = {"mean_completion": 1, "lost_bytes": 0.3, "peak_queue": 0.3}
+    try:
+        found = slopes(fabsim.load({**given, "tune": {"parameters": keys, "objective": objective}}), progress=False)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    for name, one in found.items():
+        assert abs(one.difference) > 1e-6, name
+        assert one.apart < 1e-4, (name, one)
+
+
 def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"queue.buffer": Slope(1.0, 1.0, 1.0, 1.0, 1), "split.weight": Slope(1.0, 1.001, 1.0, 1.0, 2)}
     monkeypatch.setattr(gradient_check, "slopes", lambda *_, **__: made)

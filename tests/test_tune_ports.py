@@ -94,6 +94,31 @@ def test_what_is_tuned_is_a_scenario_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(again)[switches], np.asarray(wanted)[switches], rtol=1e-5)
 
 
+CLASSES = {**SMALL, "queue": {"kind": "trim", "ecn_last_hop": False, "classes": [{"name": "a"}, {"name": "b"}]}}
+CLASSES["traffic"] = [{**SMALL["traffic"][0], "class": "a"}, {**SMALL["traffic"][1], "class": "b"}]
+
+
+def test_queues_of_classes_are_tuned_under_a_total(tmp_path: Path) -> None:
+    """What a slow link has less of stays so; the buffers of both classes add up to what they were."""
+    scenario = fabsim.load({**CLASSES, "tune": {"parameters": [{"key": "queue.buffer", "total": "now"}]}})
+    task = prepare(scenario, progress=False)
+    (buffer,) = task.parameters[0]
+    assert isinstance(buffer, Levels)
+    assert buffer.groups == 2
+    begun = np.asarray(task.base.model.queue.buffer)
+    raw = (jnp.array([1.0, -0.5], jnp.float32),)
+    wanted = put_all((buffer,), (task.base.problem, task.base.model), raw)[1].queue
+    switches = np.tile(["h" not in name.split("->")[0] for name in names(scenario)[0]], 2)
+    moved = np.asarray(wanted.buffer)[switches] / begun[switches]
+    assert moved.max() > 1.1 > 0.9 > moved.min()
+    assert np.asarray(wanted.buffer)[switches].sum() == pytest.approx(begun[switches].sum(), rel=1e-5)
+    again = fabsim.load(write_tuned(scenario, task.base, task.parameters[0], raw, tmp_path)).compile()[1].queue
+    for name in ("buffer", "ecn_low", "ecn_high"):
+        got, want = (np.asarray(getattr(queue, name))[switches] for queue in (again, wanted))
+        np.testing.assert_array_equal(got > 1e14, want > 1e14)  # no marks on the last hop
+        np.testing.assert_allclose(got[got < 1e14], want[got < 1e14], rtol=1e-5, err_msg=name)
+
+
 def built(data: dict[str, Any]) -> Any:
     """Arrays, and what is tuned."""
     scenario = fabsim.load(data)
@@ -111,6 +136,9 @@ def test_bad_input_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
          "queue.links: each class has thresholds of its own"),
         ({"tune": {"parameters": [{"key": "queue.alpha", "per": "tier"}]}}, "queue.alpha is not tuned by that name"),
         ({"tune": {"parameters": [{"key": "queue.ecn_low", "per": "flow"}]}}, "has no value for each flow; use all or"),
+        ({**CLASSES, "tune": {"parameters": [{"key": "queue.buffer", "per": "tier"}]}},
+         "queue.buffer has no value for each tier; use class"),
+        ({"tune": {"parameters": [{"key": "queue.buffer", "per": "class"}]}}, "has no value for each class; use tier"),
     ):  # fmt: skip
         with pytest.raises(fabsim.InputError) as error:
             built({**SMALL, **change})

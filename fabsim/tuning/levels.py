@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fabsim.scenario.classes import class_queues
 from fabsim.scenario.fabrics import switching
 from fabsim.scenario.files import existing
 from fabsim.scenario.keys.price import load_prices
@@ -35,47 +36,52 @@ INGRESS = ("headroom",)
 
 
 def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse: Refuse) -> Levels:
-    """What each port has: buffers, thresholds and what else `queue.links` may say, by tier, link or all."""
+    """What each port has: buffers, thresholds and what else `queue.links` may say, by tier, link or all; with classes
+    of traffic buffers and thresholds, by class."""
     net, mtu = member.net, member.scenario.packet.mtu
     chosen, marks = member.scenario.queue, name in ("ecn_low", "ecn_high")
     if marks and not (member.model.transport.signals or member.model.balancer):
         kind = member.scenario.transport.kind
         raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
                      "queue.buffer, or take a transport that does (nscc)")  # fmt: skip
-    if chosen.classes:
+    count = max(len(chosen.classes), 1)
+    if chosen.classes and name not in SHRINKS:
         text = f"{entry.key} is not tuned where traffic has classes, each with queues of its own"
         raise refuse("key", f"{text}; leave out queue.classes, or tune another key")
     if not hasattr(chosen, "buffer") and (name == "buffer" or (name == "ecn_high" and entry.high is None)):
         do = "tune links.capacity instead" if name == "buffer" else "give high, like high: 1 BDP"
         raise refuse("key", f"a port has no buffer of its own under queue: {{kind: {chosen.kind}}}; {do}")
-    per = own(entry, ("tier", "link", "all") if name == "buffer" else ("all", "tier", "link"), refuse)
+    ways = ("tier", "link", "all") if name == "buffer" else ("all", "tier", "link")
+    per = own(entry, ("class",) if chosen.classes else ways, refuse)
     fabric, now = net.fabric, of_ports(name)(member)
     silent = marks & (not chosen.ecn_last_hop) & (fabric.dst < fabric.hosts)
     switch = fabric.dst if name in INGRESS else fabric.src
     ports = np.flatnonzero((switch >= fabric.hosts) & (fabric.capacity > 0) & ~silent)
-    group = _grouped(per, member, ports, directed=True)
-    speed = fabric.speed if name in SHRINKS else np.ones(fabric.links)
+    group = _by_class(member, ports, now, refuse) if per == "class" else _grouped(per, member, ports, directed=True)
+    speed = np.tile(fabric.speed, count) if name in SHRINKS else np.ones(fabric.links)
     keys = {key.name: key for key in keys_of(type(chosen))}
     parse = _reader(keys[name], net.baseline.bdp)
     low, high = (_read(parse, entry, side, refuse) for side in ("low", "high"))
-    total = _total(entry, lambda: _read(parse, entry, "total", refuse), float(now[ports].sum()), refuse)
+    total = _total(entry, lambda: _read(parse, entry, "total", refuse), float(now[group >= 0].sum()), refuse)
     if marks:
         bounds = _apart(name, member, group, both={"queue.ecn_low", "queue.ecn_high"} <= set(given))
         low, high = bounds[0] if low is None else low, bounds[1] if high is None else high
     if low is None:
         low = mtu if name in SHRINKS else 0.01 * _start_levels(group, now, speed)
     follow = ()
-    if name == "buffer" and chosen.ecn_low == "auto":
+    if name == "buffer" and all(one.ecn_low == "auto" for one in (chosen, *chosen.classes)):
         follow = ("model", "queue", "ecn_low"), ("model", "queue", "ecn_high")
     return _levels(entry, ("model", "queue", name), group, now, speed, low, high, total, 1.0, follow, refuse)
 
 
 def of_ports(name: str) -> Callable[[Member], Float]:
-    """[L] what the ports of a member have by this name, whether they use it or not."""
+    """[L] what the ports of a member have by this name, whether they use it or not; [C L] with classes of traffic."""
 
     def now(member: Member) -> Float:
-        values = getattr(member.net.queues if name in SHRINKS else member.model.queue, name)
-        return np.asarray(values, float)
+        queues, net = member.net.queues, member.net
+        if member.scenario.queue.classes:
+            queues = class_queues(member.scenario, net.fabric, net.baseline)
+        return np.asarray(getattr(queues if name in SHRINKS else member.model.queue, name), float)
 
     return now
 
@@ -83,9 +89,9 @@ def of_ports(name: str) -> Callable[[Member], Float]:
 def _apart(name: str, member: Member, group: Int, both: bool) -> tuple[float | Float, float | Float]:
     """Bounds of a threshold: from a packet to the buffer, and never across the other threshold of any link. Where both
     are tuned neither crosses the middle between them."""
-    queues, speed = member.net.queues, member.net.fabric.speed
+    speed = np.tile(member.net.fabric.speed, max(len(member.scenario.queue.classes), 1))
     whole = {
-        side: np.divide(getattr(queues, side), speed, out=np.zeros_like(speed), where=speed > 0)
+        side: np.divide(of_ports(side)(member), speed, out=np.zeros_like(speed), where=speed > 0)
         for side in SHRINKS
     }  # fmt: skip
     middle = 0.5 * (whole["ecn_low"] + whole["ecn_high"])
@@ -199,6 +205,19 @@ def _grouped(per: str, member: Member, links: Int, directed: bool) -> Int:
         "tier": lambda: _tiers(member, links, directed),
     }[per]()
     return group
+
+
+def _by_class(member: Member, links: Int, now: Float, refuse: Refuse) -> Int:
+    """[C L] the class of each queue, -1 for one that stays. A scenario says a class of all ports at once."""
+    fabric = member.net.fabric
+    group = np.full((len(member.scenario.queue.classes), fabric.links), -1)
+    group[:, links] = np.arange(len(group))[:, None]
+    for number, own_levels in enumerate(now.reshape(group.shape)[:, links] / fabric.speed[links]):
+        if np.ptp(own_levels) > 1e-6 * own_levels.max():
+            name = member.scenario.queue.classes[number].name
+            text = f"class {name} has other queues at some ports than at others, and has one value for all"
+            raise refuse("per", f"{text}; give its buffer in bytes")
+    return group.reshape(-1)
 
 
 def _tiers(member: Member, links: Int, directed: bool) -> Int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.routing import Routes
+from fabsim.scenario.compile import NEVER
 from fabsim.scenario.files import FILES
 from fabsim.scenario.keys.traffic import ListedFlows
 from fabsim.scenario.override import override
@@ -23,6 +24,7 @@ from fabsim.tuning.member import Member
 from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
+    from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
     from fabsim.study.parameters import Levels, Parameter
 
@@ -51,7 +53,9 @@ def write_tuned(
         assert isinstance(parameter, Levels)
         values = np.asarray(parameter.values(numbers), float)
         section, _, name = parameter.name.partition(".")
-        if parameter.name == "queue.buffer":
+        if base.scenario.queue.classes and section == "queue":
+            changes |= _classes(base, _group(parameter), model)
+        elif parameter.name == "queue.buffer":
             degraded += by_link(
                 base.net.fabric, _group(parameter), np.asarray(model.queue.buffer, float), "buffer", "B"
             )
@@ -122,6 +126,20 @@ def _group(levels: Levels) -> Int:
     """Group of each number, -1 for one that stays."""
     group = np.asarray(levels.group)
     return np.where(group < levels.groups, group, -1)
+
+
+def _classes(base: Member, group: Int, model: Model[Any]) -> dict[str, str]:
+    """Queues of classes. A buffer of its own moves thresholds that are not given, so all three are."""
+    speed, count = base.net.fabric.speed, len(base.scenario.queue.classes)
+    found = {}
+    for name in ("buffer", "ecn_low", "ecn_high"):
+        if not hasattr(base.scenario.queue, "buffer") and name == "buffer":
+            continue
+        values = np.asarray(getattr(model.queue, name), float).reshape(count, -1)
+        for number, (row, own) in enumerate(zip(values, group.reshape(count, -1), strict=True)):
+            ports = np.flatnonzero((own >= 0) & (row < 1e-3 * NEVER))  # those that mark
+            found[f"queue.classes.{number}.{name}"] = _quantity(float(np.median(row[ports] / speed[ports])), "B")
+    return found
 
 
 def _starts(base: Member, group: Int, values: Float) -> dict[str, str]:

@@ -67,11 +67,13 @@ class Tuned(Section):
         "else queue.links may say, links.capacity (between switches), traffic.start, or a number of the transport "
         "(transport.window)",
     )
-    per: Literal["flow", "leaf_pair", "tier", "link", "entry", "all"] | None = like(
+    per: Literal["flow", "leaf_pair", "tier", "link", "class", "entry", "all"] | None = like(
         "tier",
         None,
-        means="what has a value of its own: each flow, pair of leaves, tier, link or traffic entry, or all have one",
-        absent="flow for split.weight, tier for buffers and capacities, entry for starts, else all",
+        means="what has a value of its own: each flow, pair of leaves, tier, link, class or entry of traffic, or "
+        "all have one",
+        absent="flow for split.weight, class for queues of classes, tier for buffers and capacities, entry for starts, "
+        "else all",
     )
     low: Value | None = like(
         "20 kB", None, means="smallest value", absent="a packet, 1 % of a capacity, else 0", smooth=ALMOST
