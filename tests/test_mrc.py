@@ -333,7 +333,7 @@ def test_a_sweep_is_one_program() -> None:
     ("change", "words"),
     [
         ({"routing": {"kind": "ecmp"}}, "mrc moves bytes between paths"),
-        ({"balancer.min_active": 65}, "more than the 64 values that are active, given 65; give at most 64"),
+        ({"balancer.min_active": 65}, "more values than the 64 that are active are never retired: 65; give at most 64"),
         ({"recovery": {"kind": "selective_repeat", "timeout": "1 ms"}}, "give balancer.detect instead"),
         ({"balancer.detect": 30}, "balancer.detect"),
         ({"balancer.skip": 0}, "balancer.skip"),

@@ -17,7 +17,7 @@ from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import Frame, Trace, begin, chunk, finish
 from fabsim.engine.spread import EACH, SAME, Spread, either, look, on_each, spread
 from fabsim.engine.state import State
-from fabsim.engine.stuck import explain_stuck, moves, where_not_finite
+from fabsim.engine.stuck import explain_stuck, moves, named, where_not_finite
 from fabsim.errors import Stopped
 from fabsim.models.model import Model
 
@@ -100,8 +100,9 @@ def run(
                 explain_stuck(problem, known, complete, done * every * dt, idle * dt)
         else:
             if until is None:
-                left = int((np.asarray(look(lies, state).flow.completion) >= LATER).sum())
-                raise Stopped(f"{left} of {problem.flows} flows are unfinished at the horizon of {horizon:g} s")
+                left = np.asarray(look(lies, state).flow.completion) >= LATER
+                text = f"{int(left.sum())} of {problem.flows} flows are unfinished at the horizon of {horizon:g} s"
+                raise Stopped(f"{text}: {named(problem, left, done * every * dt)}")
     whole = jax.tree.map(lambda *x: np.concatenate(x), *seen)
     trace = jax.tree.map(to_host, finish(lies, model, state, whole))
     trace = until_last(trace, dt, every) if until is None else trace

@@ -63,13 +63,17 @@ def explain_stuck(problem: Problem, state: State, complete: Bool, now: float, id
     if follows.any():
         pairs = [f"flow {i + 1} waits for bytes of flow {leader[i] + 1}" for i in np.flatnonzero(follows)[:NAMED]]
         raise Stopped(f"no progress at {now * 1e6:.3f} us: {'; '.join(pairs)}; {int(follows.sum())} flows in all")
-    names = ", ".join(str(i + 1) for i in np.flatnonzero(begun)[:NAMED])
     paused = 0 if state.pause is None else int(np.asarray(state.pause.wants).sum())
     circle = f"; {paused} links are paused, for each other in a circle" if paused else ""
-    apart = int((cut_off(problem, now) & begun).sum())
+    raise Stopped(f"no progress at {now * 1e6:.3f} us: nothing moves for {named(problem, begun, now)}{circle}")
+
+
+def named(problem: Problem, some: Bool, now: float) -> str:
+    """The first few of some flows, how many there are, and how many of them have links on their paths that are dead."""
+    names = ", ".join(str(i + 1) for i in np.flatnonzero(some)[:NAMED])
+    apart = int((cut_off(problem, now) & some).sum())
     dead = f"; {apart} of them wait for links that are down and stay down" if apart else ""
-    what = f"nothing moves for flows {names} ({int(begun.sum())} in all){circle}{dead}"
-    raise Stopped(f"no progress at {now * 1e6:.3f} us: {what}")
+    return f"flows {names} ({int(some.sum())} in all){dead}"
 
 
 def who_waits(problem: Problem, state: State, waits: Bool) -> str:

@@ -85,7 +85,10 @@ def advance(
     if s.wires is not None:
         passed = jnp.where(tags.due <= behind(s, tags.hop - 1), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
-    before, joined, capacity, opening, past = own(s.problem, (before, joined, s.capacity, opening, past))
+    before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
+    if past is not None:
+        links, step = own(s.problem, (past.links, past.step))
+        past = Past(links, step, past.waiting)
     s = replace(s, capacity=capacity)
     # In most steps no tag is at a port: then nothing has to be looked up.
     due = jax.lax.cond(

@@ -16,9 +16,10 @@ from fabsim.typing import Array
 
 
 def blank(s: Setup) -> Array:
-    """[D, L + 1, 2] queue and data sent, entry k mod D in step k. A link per entry, not a subflow: it stays small."""
-    hops = s.problem.route.shape[0]
-    return jnp.zeros((s.problem.ring + hops, s.capacity.shape[0], 2), s.capacity.dtype)
+    """[D, L + 1, 2] queue and data sent, entry k mod D in step k. A link per entry, not a subflow: it stays small.
+    Where no law reads it, a round trip over wires that are not long is enough."""
+    steps = s.problem.ring if s.transport.telemetry else s.problem.heard
+    return jnp.zeros((steps + s.problem.route.shape[0], s.capacity.shape[0], 2), s.capacity.dtype)
 
 
 def remember(ring: Array, step: Array, queue: Array, sent: Array) -> Array:

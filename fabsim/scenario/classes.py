@@ -92,8 +92,17 @@ def _buckets(scenario: Scenario, net: Network, key: str, real: Any) -> Bucket | 
         if tokens is not None:
             stand = _where(scenario, net.fabric, tokens, ("queue", "classes", number, key))
             rate[number, stand] = tokens.rate
-            burst[number, stand] = tokens.burst.bytes(net.baseline.bdp)
+            burst[number, stand] = _burst(scenario, net, tokens, ("queue", "classes", number, key, "burst"))
     return Bucket(real(rate.reshape(-1)), real(burst.reshape(-1)))
+
+
+def _burst(scenario: Scenario, net: Network, tokens: Tokens, path: KeyPath) -> float:
+    """Bytes. Raises InputError for a bucket that no full packet would ever pass."""
+    burst, mtu = tokens.burst.bytes(net.baseline.bdp), scenario.packet.mtu
+    if burst < mtu:
+        text = f"holds less than a packet of {show_size(mtu)}, which would never pass, given {show_size(burst)}"
+        raise InputError(scenario.source.sentence(path, f"{text}; give more, like 1 MB"))
+    return burst
 
 
 def _where(scenario: Scenario, fabric: Fabric, tokens: Tokens, path: KeyPath) -> Int:

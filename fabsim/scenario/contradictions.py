@@ -108,7 +108,8 @@ def _mrc(scenario: Sections, mrc: Mrc) -> Iterator[Fault]:
     drawn = routing.entropies if isinstance(routing, Drawn) else ENTROPIES
     values = drawn if mrc.entropies is None else mrc.entropies
     if mrc.min_active > values:
-        text = f"more than the {values:g} values that are active, given {mrc.min_active:g}; give at most {values:g}"
+        text = f"more values than the {values:g} that are active are never retired: {mrc.min_active:g}"
+        text += f"; give at most {values:g}, or more entropies"
         yield ("balancer", "min_active"), text
     if scenario.recovery.timeout != "auto":
         given = show_time(scenario.recovery.timeout)

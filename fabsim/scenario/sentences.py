@@ -25,6 +25,7 @@ _SYNONYMS = {
     **dict.fromkeys(("workload", "flows"), "traffic"),
     **dict.fromkeys(("topology", "network"), "fabric"),
     **dict.fromkeys(("congestion_control", "cc"), "transport"),
+    **dict.fromkeys(("target", "destination", "sink"), "dst"),
     "bytes": "size",
     "timestep": "dt",
     "load_balancing": "routing",
@@ -105,7 +106,7 @@ def _sentence(details: ErrorDetails, path: KeyPath, holder: Any, source: Source,
         case "union_tag_not_found":
             return f"missing its kind, given {shown(given)}; {_kinds(path)}"
         case "union_tag_invalid":
-            return f"there is no kind {shown(context['tag'])}; {_kinds(path, context['tag'])}"
+            return f"there is no kind {shown(context['tag'])}; {_kinds(path, **context)}"
         case "literal_error":
             return f"not one of the choices, given {shown(given)}; use {context['expected']}"
         case "too_short" | "string_too_short":
@@ -158,9 +159,9 @@ def _nearest(key: str, section: type[BaseModel] | None) -> str:
     return f"did you mean {aliases.get(near[0], near[0])!r}?" if near else f"the keys here are {', '.join(names)}"
 
 
-def _kinds(path: KeyPath, tag: object = None) -> str:
-    """The kinds that exist, the nearest first where one is near."""
-    names = kinds(str(path[0]))
+def _kinds(path: KeyPath, tag: object = None, expected_tags: str = "", **_: object) -> str:
+    """The kinds that may stand there, the nearest first where one is near."""
+    names = tuple(re.findall(r"'(.+?)'", expected_tags)) or kinds(str(path[0]))
     near = get_close_matches(str(tag), names, 1, 0.6) if tag is not None else []
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}use kind: {', '.join(names[:-1])} or {names[-1]}"

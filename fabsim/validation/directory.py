@@ -45,7 +45,8 @@ def _rows(folder: Path) -> list[dict[str, str]]:
     """Rows of summary.csv."""
     table = folder / "summary.csv"
     if not table.is_file():
-        raise InputError(f"{folder}: there is no summary.csv here; a directory of packet-level results has one")
+        found = "there is no summary.csv here" if folder.is_dir() else "there is no such directory"
+        raise InputError(f"{folder}: {found}; give one with summary.csv (packet-level results) or published.csv")
     reader = csv.DictReader(read_text(table).removeprefix("\ufeff").splitlines())
     names = reader.fieldnames or ()
     missing = [name for name in NEEDED if name not in names]

@@ -116,7 +116,8 @@ class Mrc(Section):
     detect: Span = like(
         "30 us",
         30e-6,
-        means="time from a silent loss until the sender misses it: its value is retired, and it is sent again",
+        means="time from a silent loss until the sender misses it: its value is retired, and it is sent again; while "
+        "nothing comes back it grows by recovery.backoff",
         source=f"{MRC}: a few tens of us; ours is in the middle",
         smooth=ALMOST,
     )
