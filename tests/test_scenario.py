@@ -76,7 +76,7 @@ BAD = {
     "zero leaves": ("leaves: 2", "leaves: 0", "5:3", "fabric.leaves", "must be at least 1, given 0"),
     "empty value": ("leaves: 2", "leaves:", "5:3", "fabric.leaves", "given nothing; write it like 8"),
     "unknown kind": ("kind: ecmp", "kind: ecpm", "10:1", "routing", "no kind 'ecpm'; did you mean 'ecmp'"),
-    "missing kind": ("{kind: ecmp}", "{polarised: true}", "10:1", "routing", "use kind: ecmp, all, drawn"),
+    "missing kind": ("{kind: ecmp}", "{polarised: true}", "10:1", "routing", "use kind: ecmp, all, wcmp, drawn"),
     "key of another kind": ("{kind: ecmp}", "{kind: ecmp, entropies: 3}", "10:23", "routing.entropies", "unknown key"),
     "word for a switch": ("{kind: ecmp}", "{kind: ecmp, polarised: on}", "10:23", "routing.polarised",
                           "not true or false, given 'on'; write it like false"),
