@@ -14,6 +14,7 @@ from fabsim.engine.crossing import Stretch, stretch
 from fabsim.engine.faults import Faults
 from fabsim.engine.problem import Problem, by_port
 from fabsim.errors import InputError
+from fabsim.models.chance import exponential
 from fabsim.models.classes import Classes, each
 from fabsim.models.model import Model
 from fabsim.models.pfc import PfcQueue
@@ -47,6 +48,7 @@ class Setup:
         plane: [F, P] share of the lanes of each plane.
         within: [F, K] split of what leaves by a port over the lanes of its plane.
         used: [F, K] whether a lane carries anything.
+        ages: [F, K] what is drawn of how early the last packet of each lane goes (see tags); None with a single lane.
         beyond: [F, K] steps of latency beyond the pipeline's one per link and beyond those on long wires.
         beyond_mean: [F] the same, averaged over the split.
         back: [F] steps from the receiver's last byte to the sender's knowing.
@@ -73,6 +75,7 @@ class Setup:
     plane: Array
     within: Array
     used: Array
+    ages: Array | None
     beyond: Array
     beyond_mean: Array
     back: Array
@@ -171,6 +174,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         plane=plane,
         within=within,
         used=share > 0,
+        ages=exponential(p.dice, share.shape[-1], share.dtype) if share.shape[-1] > 1 else None,
         beyond=beyond,
         beyond_mean=beyond_mean,
         back=back,

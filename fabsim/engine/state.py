@@ -124,8 +124,8 @@ class State:
         waiting: what stands at each hop. Channels: data (marked, waited).
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
-        links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`, or
-            flows have several lanes.
+        links: [D, L + 1, 2] queue and data sent of each link in the last steps; where flows have several lanes [D, L +
+            1, 1] the queue; None unless the law has `telemetry` or flows have several lanes.
         fired: [N] activations of each trigger.
         sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
         law: the transport's own state.

@@ -18,7 +18,6 @@ from fabsim.engine.across import own
 from fabsim.engine.remade import remade
 from fabsim.engine.setup import LAST_PACKET, LATER, Setup
 from fabsim.engine.state import Fluid, TagState
-from fabsim.models.chance import exponential
 from fabsim.models.queue import TIE
 from fabsim.typing import Array
 
@@ -42,7 +41,7 @@ class Past:
     """What a packet met that its flow sent a while ago.
 
     Attributes:
-        links: [D, L + 1, 2] queue (and data sent) of each link, entry k mod D at the end of step k.
+        links: [D, L + 1, N] queue (and data sent) of each link, entry k mod D at the end of step k.
         step: int32 the step that is to be made.
         waiting: [H + 1, F, K] units of the flow that stand at each hop, the down link last (there of all its lanes).
     """
@@ -187,17 +186,19 @@ def early(s: Setup, pace: Array) -> Array:
     again one by one, ends on few lanes. pace: [F] units per step that it sends.
     """
     line = jnp.maximum(s.rate.sum(-1), 1e-9)
-    ages = exponential(s.problem.dice, s.share.shape[-1], s.share.dtype) / jnp.maximum(s.share, 1e-6)
+    assert s.ages is not None
+    ages = s.ages / jnp.maximum(s.share, 1e-6)
     packets = ages - ages.min(-1, keepdims=True)
     return (s.packet / jnp.clip(pace, 1e-3 * line, line))[:, None] * packets
 
 
+@remade
 def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array, pace: Array) -> TagState:
     """Tag the byte that each flow of `now` [F] has just sent, `when` [F] in the step; it is final where `final` [F]."""
     p = s.problem
     mine = (jnp.arange(tags.open.shape[0])[:, None] == tags.turn) & now
     hops = p.at.row.shape[0]
-    sent = when[:, None] if s.share.shape[-1] == 1 else when[:, None] - early(s, pace)
+    sent = when[:, None] if s.ages is None else when[:, None] - early(s, pace)
     sent = sent if s.wires is None else sent + s.wires.ahead[0]
     due = jnp.where(s.used, sent, -LATER)
     hop = jnp.where(s.used, p.first, hops + 1)
