@@ -161,8 +161,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "transport.kind: knows what classes leave each other by priority, not by weight; give each class a priority",
     ),
     "tune": (
-        {"tune": {"objective": "last_completion", "parameters": [{"key": "queue.buffer", "total": "1 MB"}]}},
-        "queue.buffer is not tuned where traffic has classes",
+        {"tune": {"objective": "last_completion", "parameters": [{"key": "queue.buffer", "per": "tier"}]}},
+        "queue.buffer has no value for each tier; use class",
     ),
 }
 
