@@ -8,13 +8,13 @@ its jaxpr is read, and each operation is bound again with one more axis. One wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from fabsim.typing import Array
 
@@ -70,8 +70,9 @@ def spread(member: Member, size: int) -> Array:
     return x if differs else jnp.broadcast_to(jnp.asarray(x)[..., None], (*jnp.shape(x), size))
 
 
-def run(closed: ClosedJaxpr, args: Sequence[Member], size: int) -> list[Member]:
+def run(program: ClosedJaxpr | Jaxpr, args: Sequence[Member], size: int) -> list[Member]:
     """Every operation of a program in turn."""
+    closed = program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, [])
     jaxpr = closed.jaxpr
     known: dict[Any, Member] = dict(zip(jaxpr.invars, args, strict=True))
     known.update((var, (value, False)) for var, value in zip(jaxpr.constvars, closed.consts, strict=True))
@@ -89,7 +90,7 @@ def apply(eqn: JaxprEqn, args: list[Member], size: int) -> list[Member]:
     name, several = eqn.primitive.name, eqn.primitive.multiple_results
     if name in CALLS:
         inner = eqn.params["jaxpr" if "jaxpr" in eqn.params else "call_jaxpr"]
-        return run(inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, []), args, size)
+        return run(inner, args, size)
     if name == "scan":
         return scan(eqn, args, size)
     if name == "cond" and (len(eqn.params["branches"]) == 2 or not args[0][1]):
@@ -184,8 +185,9 @@ def scatter(eqn: JaxprEqn, args: list[Member], size: int) -> Array:
 def scan(eqn: JaxprEqn, args: list[Member], size: int) -> list[Member]:
     """A loop. All of its carry is taken to differ between the members, except integers that do not (a counter)."""
     p = eqn.params
-    body, consts, rest = p["jaxpr"], args[: p["num_consts"]], args[p["num_consts"] :]
-    begin, along = rest[: p["num_carry"]], rest[p["num_carry"] :]
+    constants, carried = parts_of(p)
+    body, consts, rest = p["jaxpr"], args[:constants], args[constants:]
+    begin, along = rest[:carried], rest[carried:]
     differs = which_differ(body, consts, begin, along, size)
 
     def one(carry: list[Array], xs: list[Array]) -> tuple[list[Array], list[Array]]:
@@ -199,13 +201,21 @@ def scan(eqn: JaxprEqn, args: list[Member], size: int) -> list[Member]:
     return [*zip(carry, differs, strict=True), *((x, True) for x in seen)]
 
 
+def parts_of(scan: Mapping[str, Any]) -> tuple[int, int]:
+    """How many constants a loop has, and how many parts its carry, by its parameters: JAX 0.12 has them as trees."""
+    if "ft_in" in scan:
+        consts, carry, _ = scan["ft_in"].elts
+        return len(consts.vals), len(carry.vals)
+    return scan["num_consts"], scan["num_carry"]
+
+
 def settle(member: Member, differs: bool, size: int) -> Array:
     """A value as the carry has it."""
     return spread(member, size) if differs else jnp.asarray(member[0])
 
 
 def which_differ(
-    body: ClosedJaxpr, consts: Sequence[Member], begin: Sequence[Member], along: Sequence[Member], size: int
+    body: ClosedJaxpr | Jaxpr, consts: Sequence[Member], begin: Sequence[Member], along: Sequence[Member], size: int
 ) -> list[bool]:
     """Which parts of a loop's carry come to differ between the members: a part starts to when what feeds it does."""
     now = [own for _, own in begin]
