@@ -133,7 +133,7 @@ def stacked(jaxpr: Any, length: int) -> int:
     found = 0
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "scan" and eqn.params["length"] == length:
-            each = [var.aval for var in eqn.outvars[parts_of(eqn.params)[1] :]]
+            each = [var.aval for var in eqn.outvars[parts_of(eqn)[1] :]]
             found = max(found, sum(x.size * x.dtype.itemsize for x in each) // length)
         for inner in eqn.params.values():
             found = max(found, stacked(getattr(inner, "jaxpr", inner), length) if hasattr(inner, "eqns") else 0)

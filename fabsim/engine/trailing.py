@@ -8,7 +8,7 @@ its jaxpr is read, and each operation is bound again with one more axis. One wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -185,7 +185,7 @@ def scatter(eqn: JaxprEqn, args: list[Member], size: int) -> Array:
 def scan(eqn: JaxprEqn, args: list[Member], size: int) -> list[Member]:
     """A loop. All of its carry is taken to differ between the members, except integers that do not (a counter)."""
     p = eqn.params
-    constants, carried = parts_of(p)
+    constants, carried = parts_of(eqn)
     body, consts, rest = p["jaxpr"], args[:constants], args[constants:]
     begin, along = rest[:carried], rest[carried:]
     differs = which_differ(body, consts, begin, along, size)
@@ -201,12 +201,14 @@ def scan(eqn: JaxprEqn, args: list[Member], size: int) -> list[Member]:
     return [*zip(carry, differs, strict=True), *((x, True) for x in seen)]
 
 
-def parts_of(scan: Mapping[str, Any]) -> tuple[int, int]:
-    """How many constants a loop has, and how many parts its carry, by its parameters: JAX 0.12 has them as trees."""
-    if "ft_in" in scan:
-        consts, carry, _ = scan["ft_in"].elts
-        return len(consts.vals), len(carry.vals)
-    return scan["num_consts"], scan["num_carry"]
+def parts_of(scan: JaxprEqn) -> tuple[int, int]:
+    """How many constants a loop has, and how many parts its carry. What it reads or writes round by round has one axis
+    more outside than inside; parameters that say it have other names from one JAX to the next."""
+    body = scan.params["jaxpr"]
+    inner = body.jaxpr if isinstance(body, ClosedJaxpr) else body
+    carried = sum(x.aval.shape == y.aval.shape for x, y in zip(inner.outvars, scan.outvars, strict=True))
+    along = sum(x.aval.shape != y.aval.shape for x, y in zip(inner.invars, scan.invars, strict=True))
+    return len(scan.invars) - carried - along, carried
 
 
 def settle(member: Member, differs: bool, size: int) -> Array:
