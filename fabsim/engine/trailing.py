@@ -206,8 +206,9 @@ def parts_of(scan: JaxprEqn) -> tuple[int, int]:
     more outside than inside; parameters that say it have other names from one JAX to the next."""
     body = scan.params["jaxpr"]
     inner = body.jaxpr if isinstance(body, ClosedJaxpr) else body
-    carried = sum(x.aval.shape == y.aval.shape for x, y in zip(inner.outvars, scan.outvars, strict=True))
-    along = sum(x.aval.shape != y.aval.shape for x, y in zip(inner.invars, scan.invars, strict=True))
+    pairs = zip([*inner.outvars, *inner.invars], [*scan.outvars, *scan.invars], strict=True)
+    same = [jnp.shape(x.aval) == jnp.shape(y.aval) for x, y in pairs]  # pyright: ignore[reportArgumentType]
+    carried, along = sum(same[: len(scan.outvars)]), same[len(scan.outvars) :].count(False)
     return len(scan.invars) - carried - along, carried
 
 
