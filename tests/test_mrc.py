@@ -316,7 +316,8 @@ def test_in_a_scenario() -> None:
     assert (float(model.balancer.entropies), float(model.balancer.backup)) == (64.0, 64.0)
     _, model = fabsim.load(SCENARIO, balancer={"kind": "mrc", "entropies": 256}).compile()
     assert model.recovery is None
-    assert float(model.balancer.backup) == 256.0  # type: ignore[union-attr]
+    assert isinstance(model.balancer, Mrc)
+    assert float(model.balancer.backup) == 256.0
 
 
 def test_a_sweep_is_one_program() -> None:

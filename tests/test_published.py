@@ -6,6 +6,7 @@ import csv
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,12 +60,12 @@ def test_one_parameter_set() -> None:
 
 def made(**changes: object) -> Row:
     """A row."""
-    values = {
+    values: dict[str, Any] = {
         "row": "r", "scenario": "s.yaml", "case": "", "seeds": 1.0, "measure": "mean", "links": "*", "begin": 0.0,
         "end": 1.0, "sample": math.nan, "over": "", "unit": "", "published": "1", "low": 0.9, "high": 1.1,
         "counts": "counted", "source": "", "note": "",
     } | changes  # fmt: skip
-    return Row(**values)  # type: ignore[arg-type]
+    return Row(**values)
 
 
 def test_verdicts() -> None:

@@ -123,7 +123,7 @@ def test_they_are_drawn(
     data = fabsim.open(folder).series_queue.sel(watched="leaf0->spine0").isel(time=0)
     for number in range(2):
         some = data.isel({"queue.buffer": number}).values
-        assert axes.lines[number].get_ydata()[0] == pytest.approx(np.median(some) * 1e-3)  # type: ignore[index]
+        assert np.asarray(axes.lines[number].get_ydata())[0] == pytest.approx(np.median(some) * 1e-3)
     for more in (["--metric", "series_utilisation"], ["--link", "leaf0->spine0", "--link", "spine0->leaf1"]):
         assert main(["plot", str(folder), "--kind", "time", "--out", "p.png", *more]) == 0
     capsys.readouterr()

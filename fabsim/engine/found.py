@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from fabsim.engine.faults import passes
 from fabsim.engine.network import Missing
-from fabsim.engine.setup import Setup
+from fabsim.engine.setup import Setup, finds
 from fabsim.engine.state import Paths
 from fabsim.models.protocol import Found
 from fabsim.typing import Array
@@ -45,9 +45,9 @@ def through(s: Setup, step: Array) -> Array:
 def ports(s: Setup, step: Array) -> Array:
     """[F, P] 1 where the ports at both ends were up some time ago, as long as it takes to move the values."""
     p = s.problem
-    if s.faults is None or s.balancer is None:
+    if s.faults is None or not finds(s.balancer):
         return jnp.ones_like(s.rate)
-    ago = s.balancer.remap / p.dt  # type: ignore[attr-defined]
+    ago = s.balancer.remap / p.dt
     lives = s.faults.lives(step.astype(s.faults.begin.dtype) - ago)
     return lives[p.port_link] * lives[p.at.last]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from fabsim.models.chance import exponential
 from fabsim.models.classes import Classes, each
 from fabsim.models.model import Model
 from fabsim.models.pfc import PfcQueue
-from fabsim.models.protocol import Balancer, Transport
+from fabsim.models.protocol import Balancer, Finder, Transport
 from fabsim.models.queue import TIE, TrimQueue
 from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
@@ -116,7 +116,7 @@ class Setup:
         return finds(self.balancer)
 
 
-def finds(balancer: Balancer[Any] | None) -> bool:
+def finds(balancer: Balancer[Any] | None) -> TypeGuard[Finder[Any]]:
     """Whether a balancer finds out about links by itself; laws need not say that they do not."""
     return getattr(balancer, "finds", False)
 

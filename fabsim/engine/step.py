@@ -113,7 +113,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
             lost = lost - gone.headers
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        past = None if state.links is None else tags.look_back(s, state.links, state.step, state.waiting)
+        past = None if state.links is None else tags.Past(state.links, state.step, state.waiting)
         tag = tags.advance(s, tag, state.moving, past, state.ports.queue, joined, passing(pace, events))
         begun = flow
         flow, now, final = account(s, flow, sent.sum(-1), lost)

@@ -43,18 +43,12 @@ class Past:
     Attributes:
         links: [D, L + 1, N] queue (and data sent) of each link, entry k mod D at the end of step k.
         step: int32 the step that is to be made.
-        waiting: [H + 1, F, K] units of the flow that stand at each hop, the down link last (there of all its lanes).
+        waiting: what stands at each hop before that.
     """
 
     links: Array
     step: Array
-    waiting: Array
-
-
-def look_back(s: Setup, links: Array, step: Array, waiting: Fluid) -> Past:
-    """At the beginning of a step."""
-    last = jnp.repeat(waiting.egress[:, 0], s.share.shape[1] // s.problem.planes, -1)
-    return Past(links, step, jnp.concatenate([waiting.fabric[:, :, 0], last[None]]))
+    waiting: Fluid
 
 
 @remade
@@ -109,18 +103,27 @@ def served(s: Setup, tags: TagState, pace: Array | float) -> Array:
 
 def port(s: Setup, hop: Array) -> Array:
     """[T, F, K] the link of each lane's port at these hops."""
-    hops, flows, lanes = s.problem.at.row.shape[0], hop.shape[1], hop.shape[2]
-    place = jnp.clip(hop, 0, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
-    return s.problem.route.reshape(-1)[place]
+    return at_hop(s.problem.route, hop)
+
+
+def data_at(s: Setup, fluid: Fluid, hop: Array) -> Array:
+    """[T, F, K] units of the flow's data at these hops, at the down link those of all its lanes."""
+    down = jnp.repeat(fluid.egress[:, 0], s.share.shape[1] // s.problem.planes, -1)
+    return at_hop(jnp.concatenate([fluid.fabric[:, :, 0], down[None]]), hop)
+
+
+def at_hop(each: Array, hop: Array) -> Array:
+    """[T, F, K] of something [N, F, K], what each lane has in these rows."""
+    rows, flows, lanes = each.shape
+    place = jnp.clip(hop, 0, rows - 1) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
+    return each.reshape(-1)[place]
 
 
 def behind(s: Setup, hop: Array) -> Array:
     """[T, F, K] steps on the long wires behind the ports of these hops, 0 where there are none; hop -1 is the NIC."""
     wires = s.wires
     assert wires is not None
-    hops, flows, lanes = wires.ahead.shape[0] - 1, hop.shape[1], hop.shape[2]
-    place = jnp.clip(hop + 1, 0, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
-    return jnp.where(hop < hops, wires.ahead.reshape(-1)[place], 0.0)
+    return jnp.where(hop < wires.ahead.shape[0] - 1, at_hop(wires.ahead, hop + 1), 0.0)
 
 
 def queued(
@@ -132,15 +135,12 @@ def queued(
     has left: q + own + (joined - own) t - C t. What its own flow brings in the step is all ahead of it, since it is the
     flow's last byte; the rest comes evenly.
     """
-    p = s.problem
-    hops, flows, lanes = p.at.row.shape[0], tags.hop.shape[1], tags.hop.shape[2]
-    place = jnp.minimum(tags.hop, hops) * (flows * lanes) + jnp.arange(flows * lanes).reshape(flows, lanes)
-    link = p.route.reshape(-1)[place]
+    hops, lanes = s.problem.at.row.shape[0], tags.hop.shape[2]
+    link = port(s, tags.hop)
     t = jnp.clip(tags.due, 0.0, 1.0)
     stood, joins = jnp.moveaxis((jnp.stack([before, joined], -1) / s.capacity[:, None])[link], -1, 0)
-    down = jnp.repeat(moving.egress[:, 0], lanes // p.planes, -1)
-    brought = jnp.concatenate([moving.fabric[:, :, 0], down[None]]).reshape(-1)[place] / s.capacity[link]
-    line = jnp.repeat(s.rate, lanes // p.planes, -1)
+    brought = data_at(s, moving, tags.hop) / s.capacity[link]
+    line = jnp.repeat(s.rate, lanes // s.problem.planes, -1)
     most = t * jnp.where(tags.hop < hops, line * s.within, line) / s.capacity[link]  # no flow is faster than its port
     own = at_most(at_most(brought, most), joins)
     may = 1.0 if opening is None else opening[link]
@@ -151,7 +151,7 @@ def queued(
         wait = wait + jnp.minimum((1.0 - may) * (1.0 - t), wait * (1.0 / jnp.maximum(may, 1e-6) - 1.0))
     due = tags.due + wait
     if past is not None:
-        there = past.waiting.reshape(-1)[place] > LAST_PACKET * s.packet[:, None]
+        there = data_at(s, past.waiting, tags.hop) > LAST_PACKET * s.packet[:, None]
         due = jnp.where(tags.due < 0, before_the_step(s, tags.due, past, link, may, there), due)
     return due + jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
 

@@ -179,8 +179,7 @@ class Balancer(Protocol[S]):
     `base` [F, K] is the split of the routing: what a flow begins with, and what is drawn where nothing is known. A path
     on which it is zero is never used. Delays are those of `base`, as the transport's are.
 
-    A law with `finds = True` (others need not say) finds out about links by itself, from its own losses, probes and
-    ports: it is told what it `Found`, and nobody redirects its flows when links die. It has a field `remap`, s.
+    A law with `finds = True` (others need not say) is a `Finder`.
     A law with `evens = True` (others need not say) is told the ideal split: it knows everything.
     """
 
@@ -195,3 +194,14 @@ class Balancer(Protocol[S]):
     def step(self, state: S, feedback: PathFeedback, base: Array, sender: Sender) -> S:
         """The state after what came back in this step."""
         ...
+
+
+class Finder(Balancer[S], Protocol[S]):
+    """A balancer that finds out about links by itself, from its own losses, probes and ports: it is told what it
+    `Found`, and nobody redirects its flows when links die.
+
+    `remap` is the time in s from a port's going down, or up, until the law is told.
+    """
+
+    finds: ClassVar[bool]
+    remap: Array

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from fabsim.errors import InputError
 
@@ -91,11 +92,11 @@ def read_rows(folder: Path, pattern: str = "*") -> list[Row]:
 
 def _row(given: dict[str, str]) -> Row:
     """One row. Raises ValueError with what is wrong."""
-    values: dict[str, str | float] = {}
+    values: dict[str, Any] = {}
     for field in fields(Row):
         text = given[field.name] or ""
         values[field.name] = text if field.type == "str" else _number(field.name, text)
-    row = Row(**values)  # type: ignore[arg-type]
+    row = Row(**values)
     for name, choices in (("measure", MEASURES), ("counts", COUNTS)):
         if getattr(row, name) not in choices:
             raise ValueError(f"{name}: {getattr(row, name)!r} given, must be one of {', '.join(choices)}")

@@ -33,6 +33,11 @@ def traffic_class(scenario: Scenario, entry: Int) -> Int:
     return np.array(numbers)[entry]
 
 
+def queues_a_port(scenario: Scenario) -> int:
+    """One for each class of traffic."""
+    return max(len(scenario.queue.classes), 1)
+
+
 def class_queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     """[C L] buffers and thresholds, class by class. Raises InputError for thresholds that cross."""
     queue = scenario.queue

@@ -15,7 +15,7 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.routing import Routes
 from fabsim.scenario.build import build_flows, build_routes
-from fabsim.scenario.classes import class_queues, classes_law, sized, traffic_class
+from fabsim.scenario.classes import class_queues, classes_law, queues_a_port, sized, traffic_class
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
@@ -107,7 +107,7 @@ def problem_of(scenario: Scenario, net: Network) -> Problem:
         problem = build(
             net.fabric, net.flows, net.routes,
             packet=scenario.packet.sizes, dt=dt, dtype=scenario.precision, seed=scenario.seed,
-            traffic_class=traffic_class(scenario, net.entry), classes=max(len(scenario.queue.classes), 1),
+            traffic_class=traffic_class(scenario, net.entry), classes=queues_a_port(scenario),
         )  # fmt: skip
     return replace(problem, faults=schedule(scenario, net.fabric))
 
@@ -194,7 +194,7 @@ def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> An
     from fabsim.models.taildrop import TailDrop as TailDropQueue
 
     chosen, fabric, queues = scenario.queue, net.fabric, net.queues
-    count = max(len(chosen.classes), 1)
+    count = queues_a_port(scenario)
 
     def each(by_link: np.ndarray) -> np.ndarray:
         """The same for all classes."""

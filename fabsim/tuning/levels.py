@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.scenario.classes import class_queues
+from fabsim.scenario.classes import class_queues, queues_a_port
 from fabsim.scenario.fabrics import switching
 from fabsim.scenario.files import existing
 from fabsim.scenario.keys.price import load_prices
@@ -44,7 +44,7 @@ def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse:
         kind = member.scenario.transport.kind
         raise refuse("key", f"{entry.key} has no effect: the transport ({kind}) does not react to marks; tune "
                      "queue.buffer, or take a transport that does (nscc)")  # fmt: skip
-    count = max(len(chosen.classes), 1)
+    count = queues_a_port(member.scenario)
     if chosen.classes and name not in SHRINKS:
         text = f"{entry.key} is not tuned where traffic has classes, each with queues of its own"
         raise refuse("key", f"{text}; leave out queue.classes, or tune another key")
@@ -89,7 +89,7 @@ def of_ports(name: str) -> Callable[[Member], Float]:
 def _apart(name: str, member: Member, group: Int, both: bool) -> tuple[float | Float, float | Float]:
     """Bounds of a threshold: from a packet to the buffer, and never across the other threshold of any link. Where both
     are tuned neither crosses the middle between them."""
-    speed = np.tile(member.net.fabric.speed, max(len(member.scenario.queue.classes), 1))
+    speed = np.tile(member.net.fabric.speed, queues_a_port(member.scenario))
     whole = {
         side: np.divide(of_ports(side)(member), speed, out=np.zeros_like(speed), where=speed > 0)
         for side in SHRINKS
