@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from fabsim.engine import flags
 from fabsim.engine.problem import Problem
+from fabsim.engine.programs import make_room
 from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import Frame, Trace, begin, chunk, finish
 from fabsim.engine.spread import EACH, SAME, Spread, either, look, on_each, spread
@@ -71,6 +72,7 @@ def run(
         Stopped: not a number (with its time and place), no progress (who waits for whom), unfinished at the horizon.
     """
     began = time.perf_counter()
+    make_room()
     dt = float(problem.dt)
     count = max(CHUNK // every, 1)
     last = int(np.ceil((horizon if until is None else until) / dt / every * (1 - 1e-6)))  # dt is a rounded number

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from fabsim.engine.batch import Batch
 from fabsim.engine.problem import Problem
+from fabsim.engine.programs import make_room
 from fabsim.engine.run import CHUNK
 from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import begin, chunk, empty_frame, finish
@@ -187,6 +188,7 @@ def run_batch(
         watched: series of links to keep; none, if not given.
         bar: counts members that are done.
     """
+    make_room()
     spread = spread_out(batch, over(devices), like)
     whole = (batch.problem, batch.model)
     shared = jax.tree.map(lambda x, differs: None if differs else spread.put(x, False), whole, spread.differs)
