@@ -152,11 +152,15 @@ def validate(folder: str, pattern: str, table: str | None, summary: bool, device
     beside: Any = published if (Path(folder) / published.NAME).exists() else validation
     if summary and beside is published:
         raise InputError(f"--summary: {folder} has published rows, which are few; leave it out")
-    rows = list(beside.validate(Path(folder), pattern))
-    click.echo(validation.by_family(rows) if summary else beside.as_text(rows))
-    if table is not None:
-        beside.write_csv(rows, Path(table))
-        click.echo(f"table: {table}")
+    rows: list[Any] = []
+    try:
+        rows.extend(beside.validate(Path(folder), pattern))
+    finally:  # who interrupts it keeps what there is
+        if rows:
+            click.echo(validation.by_family(rows) if summary else beside.as_text(rows))
+        if rows and table is not None:
+            beside.write_csv(rows, Path(table))
+            click.echo(f"table: {table}")
 
 
 @cli.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,22 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["validate", str(where), "--csv", str(tmp_path / "out.csv")]) == 0
     assert "mine  drawn     2" in capsys.readouterr().out
     assert (tmp_path / "out.csv").read_text().count("\n") == 2
+
+
+def test_what_was_compared_before_an_interruption_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = folder(tmp_path, fct=finishes())
+    row = next(iter(validation.validate(there, progress=False)))
+
+    def interrupted(*_: object) -> Iterator[Row]:
+        yield row
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(validation, "validate", interrupted)
+    table = tmp_path / "table.csv"
+    assert main(["validate", str(there), "--csv", str(table)]) == 130
+    said = capsys.readouterr()
+    assert "mine" in said.out
+    assert "interrupted" in said.err
+    assert table.read_text().splitlines()[1].startswith("mine,")
