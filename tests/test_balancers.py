@@ -238,7 +238,6 @@ def test_a_sweep_over_a_penalty() -> None:
     [
         ({"routing": {"kind": "ecmp"}}, "has one a flow; give routing: {kind: drawn}"),
         ({"routing": {"kind": "switch_spray"}}, "the switches choose; give routing"),
-        ({"fabric.spines": 1}, "every flow has a single one; leave it out"),
     ],
 )
 def test_refused_in_a_sentence(change: dict[str, Any], words: str) -> None:

@@ -52,8 +52,8 @@ def after(
 
     def step(state: MrcState, _: None) -> tuple[MrcState, jax.Array]:
         sent = law.split(state, base)
-        found = Found(lost=sent * q, through=t, ports=port)
-        back = PathFeedback(acked=sent * (1 - n - q), marked=sent * m, trimmed=sent * n, found=found)
+        found = Found(through=t, ports=port)
+        back = PathFeedback(acked=sent * (1 - n - q), marked=sent * m, trimmed=sent * n, lost=sent * q, found=found)
         state = law.step(state, back, base, SENDER)
         return state, law.split(state, base)[0]
 

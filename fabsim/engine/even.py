@@ -66,7 +66,7 @@ def busiest(s: Setup, busy: Array) -> Array:
     """[L + 1] -> [F, K] the largest on each path; of ends only where paths have ends of their own (planes)."""
     p = s.problem
     fabric, egress = read(p.at, busy.at[-1].set(0.0)[:, None])
-    between = fabric[:, :, 0].max(0)
+    between = fabric[:, :, 0].max(0, initial=0.0)  # flows below one leaf have no link between
     if p.planes == 1:
         return between
     ends = jnp.maximum(egress[:, 0], busy[p.port_link])

@@ -11,6 +11,9 @@ given up: it is cut as if there were no room, so the sender hears of it over a t
 receivers report losses), and misses it by its timeout over any other. A port that is up again before that has lost
 nothing. A sender knows its own port at once: others take what that one cannot send. Acknowledgements on their way back
 are neither lost nor late.
+
+Under a balancer that `misses` what it lost by path, nothing waits at a dead port: it loses all in silence, from the
+moment of its death, and the balancer finds out by the timeouts of its flows, mostly before `react`.
 """
 
 from __future__ import annotations
@@ -129,6 +132,10 @@ def look(s: Setup, step: Array) -> tuple[Setup, Now | None]:
     if s.finds:
         return replace(s, loss=1.0 - passes(s, step)), slow_links(f, time)
     active, lives = f.active(time), f.lives(time - f.react)
+    if s.misses:
+        own = s.rate * f.lives(time)[s.problem.port_link]
+        s = replace(s, rate=own, loss=1.0 - passes(s, step))
+        return redirect(s, living(s.problem, lives)), slow_links(f, time)
     dead = 1.0 - f.lives(time)
     now = Now(f.left((1.0 - f.speed) * active), dead, (1.0 - lives) * dead)
     if f.loss is not None:
@@ -147,7 +154,7 @@ def passes(s: Setup, step: Array) -> Array:
 
 
 def slow_links(f: Faults, time: Array) -> Now:
-    """The fabric of senders that find out by themselves: links that are slow, and none that is dead."""
+    """The fabric where dead links are such that lose all: links that are slow, and none that is dead."""
     up = f.left(jnp.where(f.speed > 0, (1.0 - f.speed) * f.active(time), 0.0))
     return Now(up, jnp.zeros_like(up), jnp.zeros_like(up))
 

@@ -20,16 +20,17 @@ from fabsim.typing import Array
 from fabsim_kernels.load import read
 
 
-def find(s: Setup, paths: Paths, missed: Array, step: Array) -> tuple[Paths, Found | None]:
-    """What a sender finds out in this step, and the lanes without what is missed now. missed: [F] units."""
-    if not s.finds:
+def miss(paths: Paths, missed: Array) -> tuple[Paths, Array | None]:
+    """The lanes without what is missed now, and [F, K] that; None where nothing can be. missed: [F] units."""
+    if paths.gone is None:
         return paths, None
-    lost = jnp.zeros_like(s.share)
-    if paths.gone is not None:
-        known = (missed > 0)[:, None]
-        lost = jnp.where(known, paths.gone, 0.0)
-        paths = replace(paths, gone=jnp.where(known, 0.0, paths.gone))
-    return paths, Found(lost, through(s, step), ports(s, step))
+    known = (missed > 0)[:, None]
+    return replace(paths, gone=jnp.where(known, 0.0, paths.gone)), jnp.where(known, paths.gone, 0.0)
+
+
+def find(s: Setup, step: Array) -> Found | None:
+    """What else a sender finds out in this step."""
+    return Found(through(s, step), ports(s, step)) if s.finds else None
 
 
 def through(s: Setup, step: Array) -> Array:

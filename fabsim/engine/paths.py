@@ -14,7 +14,7 @@ from fabsim.engine.found import lose
 from fabsim.engine.network import Missing, acts, over_wire, pass_hop
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Paths, State
-from fabsim.models.protocol import Found, PathFeedback
+from fabsim.models.protocol import PathFeedback
 from fabsim.models.queue import Signal
 from fabsim.typing import Array
 
@@ -55,11 +55,9 @@ def by_lane(s: Setup, of_links: Array) -> Array:
     return jnp.repeat(of_links[s.problem.at.last], lanes, 1).swapaxes(1, 2)
 
 
-def look_back(
-    s: Setup, paths: Paths, line: Array | None, step: Array, found: Found | None
-) -> tuple[PathFeedback, Array | None]:
+def look_back(s: Setup, paths: Paths, line: Array | None, step: Array) -> tuple[PathFeedback, Array | None]:
     """What comes back to the senders now; all paths of a flow are equally long, as they are for the transport. And the
     line of the way back over long wires."""
     back, line = come_back(s, paths.ring, line, step)
     data, trimmed, marked = back.reshape(3, -1, s.problem.flows).swapaxes(1, 2)
-    return PathFeedback(acked=data, marked=marked, trimmed=trimmed, found=found), line
+    return PathFeedback(acked=data, marked=marked, trimmed=trimmed), line

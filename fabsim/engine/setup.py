@@ -111,9 +111,19 @@ class Setup:
         return getattr(self.balancer, "evens", False)
 
     @property
+    def misses(self) -> bool:
+        """Whether senders learn by which path they lost what they miss; a dead link loses all of theirs, then."""
+        return misses(self.balancer)
+
+    @property
     def finds(self) -> bool:
         """Whether senders find out about links by themselves; nobody tells them, then."""
         return finds(self.balancer)
+
+
+def misses(balancer: Balancer[Any] | None) -> bool:
+    """Whether a balancer learns by which path it lost what it misses; laws need not say that they do not."""
+    return getattr(balancer, "misses", False)
 
 
 def finds(balancer: Balancer[Any] | None) -> TypeGuard[Finder[Any]]:
@@ -132,7 +142,7 @@ def share_of_link(problem: Problem, share: Array) -> Array:
 def prepare(problem: Problem, model: Model[Any]) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
     recovery answers, and for another number of classes than that of the problem."""
-    losing = problem.faults is not None and (problem.faults.loss is not None or finds(model.balancer))
+    losing = problem.faults is not None and (problem.faults.loss is not None or misses(model.balancer))
     silent = not model.queue.trims or model.links.loss is not None or losing
     if silent and model.recovery is None:
         raise InputError("what links or ports lose in silence comes back by a recovery; the model has none")

@@ -103,7 +103,7 @@ class Paths:
         waiting: [F, C, K] what waits there.
         moving: [F, C, K] what comes there in the next step.
         ring: [D, 3 K, F] what reached the receivers by each lane in the last D steps: data, trimmed, marked.
-        gone: [F, K] what was lost in silence on each lane and is not missed yet; None unless the balancer `finds` and
+        gone: [F, K] what was lost in silence on each lane and is not missed yet; None unless the balancer `misses` and
             something can be lost.
     """
 
@@ -217,7 +217,7 @@ def no_paths(s: Setup) -> Paths:
         jnp.zeros((flows, 3, lanes), real),
         jnp.zeros((flows, 4, lanes), real),
         jnp.zeros((s.problem.heard, 3 * lanes, flows), real),
-        jnp.zeros((flows, lanes), real) if s.finds and s.recovery is not None else None,
+        jnp.zeros((flows, lanes), real) if s.misses and s.recovery is not None else None,
     )
 
 

@@ -70,10 +70,11 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
     balance = by_path_home = None
     if s.balancer is not None and state.paths is not None:
         with jax.named_scope("balance"):
-            lanes, news = found.find(s, state.paths, missed, state.step)
+            lanes, gone_by = found.miss(state.paths, missed)
             state = replace(state, paths=lanes)
             by_path_line = None if lines is None else lines.paths
-            back, by_path_home = paths.look_back(s, lanes, by_path_line, state.step, news)
+            back, by_path_home = paths.look_back(s, lanes, by_path_line, state.step)
+            back = replace(back, lost=gone_by, found=found.find(s, state.step))
             if s.evens:
                 fabric = faults.slowed(*faults.look(s, state.step))
                 now = s.balancer.split(state.balance, s.share)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.models.bitmap import STAGES, Bitmap, free
-from fabsim.models.protocol import Found, PathFeedback, Sender
+from fabsim.models.protocol import PathFeedback, Sender
 from fabsim.models.reps import everything
 from fabsim.typing import Array
 
@@ -73,6 +73,7 @@ class Mrc:
         remap: s from a port's going down, or up, until values have moved.
     """
 
+    misses: ClassVar[bool] = True
     finds: ClassVar[bool] = True
     entropies: Array
     backup: Array
@@ -97,7 +98,8 @@ class Mrc:
         assert found is not None
         count = found.ports.shape[-1]
         planes = Planes(count, base.shape[-1] // count)
-        active, retired = self.renew(state, found, base, sender, planes)
+        lost = jnp.zeros_like(base) if feedback.lost is None else feedback.lost
+        active, retired = self.renew(state, lost, found.through, base, sender, planes)
         use = active * planes.spread(ratio(planes.sum(base), planes.sum(active)))
         skipped = self.pass_over(state.skipped, feedback, use, sender)
         turns = use * free(skipped)
@@ -120,16 +122,18 @@ class Mrc:
         turns = everything(feedback) / (use * free(skipped)).sum(-1)  # a turn that is passed over is one, too
         return self.turns.after(skipped, back, use, sender, turns)
 
-    def renew(self, state: MrcState, found: Found, base: Array, sender: Sender, planes: Planes) -> tuple[Array, Array]:
+    def renew(
+        self, state: MrcState, lost: Array, through: Array, base: Array, sender: Sender, planes: Planes
+    ) -> tuple[Array, Array]:
         """Values in use and retired after this step's losses and probes."""
         values = jnp.broadcast_to(self.entropies, base.shape[:1])[:, None]
         active, retired = state.active, state.retired
         spare = jnp.maximum((1.0 + jnp.reshape(self.backup, (-1, 1)) / values) * base - active - retired.sum(1), 0.0)
-        hit = active * -jnp.expm1(-ratio(found.lost / sender.packet[:, None], active * values))
+        hit = active * -jnp.expm1(-ratio(lost / sender.packet[:, None], active * values))
         least = planes.sum(base) * jnp.minimum(jnp.reshape(self.min_active, (-1, 1)) / values, 1.0)
         most = jnp.maximum(planes.sum(active) + planes.sum(spare) - least, 0.0)
         hit = hit * planes.spread(jnp.minimum(ratio(most, planes.sum(hit), 1.0), 1.0))
-        retired, back = self.heal(retired, found.through, sender.dt)
+        retired, back = self.heal(retired, through, sender.dt)
         retired = retired.at[:, 0].add(hit)
         active = active - hit + back
         need = planes.sum(base) - planes.sum(active)

@@ -118,12 +118,10 @@ class Found:
     """What a sender finds out about its paths by itself, with nobody to tell it of links.
 
     Attributes:
-        lost: [F, K] units that it misses now: lost in silence on this path, and sent again from now on.
         through: [F, K] share of probes on this path that come back.
         ports: [F, P] 1 where the ports of both ends were up the law's `remap` ago, else 0.
     """
 
-    lost: Array
     through: Array
     ports: Array
 
@@ -137,6 +135,8 @@ class PathFeedback:
         acked: units acknowledged.
         marked: units of these that carried a congestion mark, wherever it was set.
         trimmed: units reported as trimmed; for a law that `finds`, before the last hop.
+        lost: units that it misses now: lost in silence on this path, and sent again from now on; None unless the law
+            `misses`, and where nothing can be lost in silence.
         found: what else it finds out; None unless the law `finds`.
         even: the split of all flows that leaves the busiest links as idle as they can be; None unless the law `evens`.
     """
@@ -144,6 +144,7 @@ class PathFeedback:
     acked: Array
     marked: Array
     trimmed: Array
+    lost: Array | None = None
     found: Found | None = None
     even: Array | None = None
 
@@ -179,7 +180,9 @@ class Balancer(Protocol[S]):
     `base` [F, K] is the split of the routing: what a flow begins with, and what is drawn where nothing is known. A path
     on which it is zero is never used. Delays are those of `base`, as the transport's are.
 
-    A law with `finds = True` (others need not say) is a `Finder`.
+    A law with `misses = True` (others need not say) is told by which path it lost what it misses after a timeout: it
+    knows where it sent what nobody acknowledged. To its flows a dead link is one that loses all.
+    A law with `finds = True` is a `Finder`, which `misses`, too.
     A law with `evens = True` (others need not say) is told the ideal split: it knows everything.
     """
 
@@ -203,5 +206,6 @@ class Finder(Balancer[S], Protocol[S]):
     `remap` is the time in s from a port's going down, or up, until the law is told.
     """
 
+    misses: ClassVar[bool]
     finds: ClassVar[bool]
     remap: Array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 
@@ -18,25 +19,28 @@ class RepsBitmap:
     """REPS, but a path that is not used again is not drawn: it is the next without a penalty (the `mixed` of uet-htsim,
     its default).
 
-    With b the split of Bitmap, w' = a w (1 - m) + M b as in Reps. Turns are taken for the part M only.
+    With b the split of Bitmap, w' = a w (1 - m) + M b as in Reps. Turns are taken for the part M only. It does not
+    freeze (nor does that `mixed`): what is missed takes a turn, which passes over the values that lost.
 
     Smooth where Bitmap is.
 
     Attributes:
-        mark, trim, entropies: as in Bitmap.
+        mark, trim, entropies, loss: as in Bitmap.
         memory, echo: as in Reps.
     """
 
+    misses: ClassVar[bool] = True
     mark: Array
     trim: Array
     entropies: Array
     memory: Array
     echo: Array
+    loss: Array | None = None
 
     @property
     def turns(self) -> Bitmap:
         """What chooses where nothing is used again."""
-        return Bitmap(self.mark, self.trim, self.entropies)
+        return Bitmap(self.mark, self.trim, self.entropies, self.loss)
 
     def init(self, base: Array, sender: Sender) -> tuple[Array, Array]:
         """[F, K] the split, and penalties as in Bitmap."""

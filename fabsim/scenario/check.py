@@ -9,7 +9,7 @@ import numpy as np
 from fabsim.routing import utilisation
 from fabsim.scenario.classes import class_lines
 from fabsim.scenario.compile import Network, assemble
-from fabsim.scenario.keys.balancer import Mrc
+from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.schedule import event_lines
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
 
 Line = tuple[str, str]
+
+FOR_LOSSES = ("loss", "freeze", "explore")
+"""Keys of balancers for what a timeout brings on."""
 
 
 def report(scenario: Scenario) -> str:
@@ -146,6 +149,7 @@ def _cost(scenario: Scenario, net: Network) -> list[Line]:
     kept = frames * width * (5 * net.fabric.links + net.flows.count)
     return [
         *_inert(scenario, model.transport.signals or model.balancer is not None, model.recovery is not None),
+        *_balancer(scenario, net, model.recovery is not None),
         ("dt", f"{show_time(dt)}{' (derived)' if scenario.dt == 'auto' else ''}"),
         ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
         ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),
@@ -169,6 +173,19 @@ def _inert(scenario: Scenario, signals: bool, losses: bool) -> list[Line]:
         text = f"recovery: a queue of kind {queue.kind} and links without loss lose nothing in silence"
         lines.append(("no effect", text))
     return lines
+
+
+def _balancer(scenario: Scenario, net: Network, losses: bool) -> list[Line]:
+    """A balancer that has nothing to choose from, or nothing to miss."""
+    section = scenario.balancer
+    if not isinstance(section, Oblivious) and ((net.routes.weight > 0).sum(1) < 2).all():
+        return [("no effect", f"balancer: {section.kind} moves bytes between paths, and every flow has a single one")]
+    fields = type(section).model_fields
+    given = [key for key in FOR_LOSSES if key in fields and getattr(section, key) != fields[key].default]
+    if given and not losses:
+        keys = ", ".join(f"balancer.{key}" for key in given)
+        return [("no effect", f"{keys}: nothing is lost in silence, and no timeout comes")]
+    return []
 
 
 def _bytes(tree: object) -> int:

@@ -20,7 +20,7 @@ from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
-from fabsim.scenario.laws import balancer_law, transport_law
+from fabsim.scenario.laws import balancer_law, misses, transport_law
 from fabsim.scenario.memory import refuse_too_large
 from fabsim.scenario.ports import at_links
 from fabsim.scenario.schedule import schedule
@@ -132,16 +132,10 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
         return np.asarray(values, scenario.precision)
 
     ports = _ports(scenario, net, dt, real)
-    finds = isinstance(scenario.balancer, Mrc) and bool(scenario.faults)  # to whom a dead link is one that loses all
-    losing = links.loss is not None or finds or any(event.loss for event in scenario.faults)
+    losing = links.loss is not None or any(event.loss or misses(scenario) for event in scenario.faults)
     silent = losing or not ports.trims
     recovery = _recovery(scenario, net.scope(), real) if silent else None
-    balancer = None
-    if not isinstance(scenario.balancer, Oblivious):
-        if ((net.routes.weight > 0).sum(1) < 2).all():
-            text = f"{scenario.balancer.kind} moves bytes between paths, and every flow has a single one; leave it out"
-            raise InputError(scenario.source.sentence(("balancer", "kind"), text))
-        balancer = balancer_law(scenario, real)
+    balancer = None if isinstance(scenario.balancer, Oblivious) else balancer_law(scenario, silent, real)
     law, classes = transport_law(scenario, net, real), classes_law(scenario, net, real)
     return Model(links, ports, law, split, recovery, balancer, classes)
 

@@ -30,8 +30,14 @@ def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) 
     return MixedLaw(tuple(_one(law, net, packet, real, slice(*flows)) for law, *flows in ranges), net.ends)
 
 
-def balancer_law(scenario: Scenario, real: Callable[[Any], Any]) -> Any:
-    """The balancer; each of its fields is a key of its section, or follows from the routing."""
+def misses(scenario: Scenario) -> bool:
+    """Whether the balancer learns which path lost what it misses: to its flows a dead link loses all."""
+    return getattr(_named(scenario.balancer), "misses", False)
+
+
+def balancer_law(scenario: Scenario, silent: bool, real: Callable[[Any], Any]) -> Any:
+    """The balancer; each of its fields is a key of its section, or follows from the routing. What it may do without is
+    there for losses: without any that are `silent` it is not given that."""
     section, routing = scenario.balancer, scenario.routing
     drawn = routing.entropies if isinstance(routing, Drawn) else ENTROPIES
     follow = {"entropies": drawn, "backup": getattr(section, "entropies", None) or drawn}
@@ -41,7 +47,8 @@ def balancer_law(scenario: Scenario, real: Callable[[Any], Any]) -> Any:
         given = getattr(section, field)
         return follow[field] if given is None else given
 
-    return law(**{field.name: real(value(field.name)) for field in dataclasses.fields(law)})
+    needed = [field.name for field in dataclasses.fields(law) if silent or field.default is dataclasses.MISSING]
+    return law(**{name: real(value(name)) for name in needed})
 
 
 def _named(section: Any) -> Any:

@@ -47,6 +47,13 @@ class InTurns(Section):
     trim: Some = like(
         "4", 4.0, means="turns that an entropy value loses for a trimmed packet", source="uet-htsim", smooth=ALMOST
     )
+    loss: Some = like(
+        "15",
+        15.0,
+        means="turns that an entropy value loses for a packet that is missed after a timeout",
+        source="uet-htsim",
+        smooth=ALMOST,
+    )
     entropies: Some | None = like(
         "128",
         None,
@@ -57,16 +64,27 @@ class InTurns(Section):
 
 
 class Reps(Recycling):
-    """An entropy value that comes back unmarked is used again; for others, one is drawn anew."""
+    """An entropy value that comes back unmarked is used again; for others, one is drawn anew, but for some time after a
+    timeout."""
 
     origin = REPS
     law = "fabsim.models.reps:Reps"
 
     kind: Literal["reps"]
+    freeze: Time = like(
+        "1 ms",
+        10e-3,
+        means="time after a timeout for which a flow uses only values that it keeps; 0 s: it never freezes",
+        source=REPS,
+        smooth=ALMOST,
+    )
+    explore: Annotated[float, Field(ge=0.0)] = like(
+        "16", 16.0, means="packets that draw their paths after that time", source=REPS, smooth=ALMOST
+    )
 
 
 class Bitmap(InTurns):
-    """Entropy values in turn; one with a mark or a trim is passed over for some turns."""
+    """Entropy values in turn; one with a mark, a trim or a timeout is passed over for some turns."""
 
     origin = "uet-htsim's bitmap"
     law = "fabsim.models.bitmap:Bitmap"
