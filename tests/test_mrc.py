@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 import fabsim
 from fabsim.engine.faults import faults
+from fabsim.engine.run import run
 from fabsim.engine.simulate import keep_going, simulate
 from fabsim.engine.state import State
-from fabsim.errors import InputError
+from fabsim.errors import InputError, Stopped
 from fabsim.models.model import Model
 from fabsim.models.mrc import Mrc, MrcState
 from fabsim.models.protocol import Found, PathFeedback, Sender
@@ -261,6 +263,22 @@ def test_a_header_that_is_lost_is_one_packet_lost() -> None:
     assert np.isfinite(np.asarray(trace.completion)).all()
     np.testing.assert_allclose(trace.state.flow.lost, 0.0, atol=1e-4)
     np.testing.assert_allclose(trace.state.flow.in_flight, 0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize(("links", "found"), [(["p*.leaf1"], True), (["p0.leaf1"], False), (["h2->*"], False)])
+def test_a_flow_without_any_path_left_stops_the_run(links: list[str], found: bool) -> None:
+    """Its probes would go on for ever. The sentence comes some frames behind the death, not at the horizon; a flow that
+    has a plane left, or whose acknowledgements only are cut off, ends."""
+    problem, model = scene(assemble([0, 0], [2, 1], [2e6, 2e6]))
+    problem = befall(problem, links, begin=40e-6, speed=0.0)
+    if not found:
+        assert np.isfinite(run(problem, model, progress=False, horizon=0.02).trace.completion).all()
+        return
+    with pytest.raises(Stopped, match=r"nothing moves for flows 1 \(1 in all\); 1 of them wait .* stay down") as caught:
+        run(problem, model, progress=False)
+    at = re.search(r"no progress at ([\d.]+) us", str(caught.value))
+    assert at is not None
+    assert float(at[1]) < 40 + 2 * 200 + 64  # chunks of 200 us, and the longest round trip that the state remembers
 
 
 def test_no_compilation_for_another_parameter_or_another_place() -> None:

@@ -204,6 +204,15 @@ def test_senders_know_their_own_port() -> None:
     assert float(trace.completion[0]) == pytest.approx(float(alone.completion[0]) + 40e-6, abs=1e-6)
 
 
+def test_followers_of_a_flow_without_any_path_left() -> None:
+    """A ring over two leaves, one of which dies for good: everybody waits, and the run says so long before `react`."""
+    ring = {"traffic": [{"kind": "ring", "size": "4 MB", "groups": [[0, 2, 1, 3]]}]}
+    with pytest.raises(
+        fabsim.Stopped, match=r"no progress at \d{3}\.\d* us: nothing moves for flows 1, 2, 3 \(4 in all\)"
+    ):
+        fabsim.run(fabsim.load(SCENARIO, ring, faults=[{"link": "leaf1", "at": "40 us", "speed": 0}]), progress=False)
+
+
 def test_without_losses_there_is_nothing_of_it() -> None:
     """No timers, no third penalty, no bytes that are missed by lane."""
     problem, model = case(FABRIC, shift(4, 1e6, by=2))

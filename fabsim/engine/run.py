@@ -18,7 +18,7 @@ from fabsim.engine.setup import LATER, prepare
 from fabsim.engine.simulate import Frame, Trace, begin, chunk, finish
 from fabsim.engine.spread import EACH, SAME, Spread, either, look, on_each, spread
 from fabsim.engine.state import State
-from fabsim.engine.stuck import explain_stuck, moves, named, where_not_finite
+from fabsim.engine.stuck import cut_off_for_good, explain_stuck, moves, named, where_not_finite
 from fabsim.errors import Stopped
 from fabsim.models.model import Model
 
@@ -97,9 +97,12 @@ def run(
             halt(lies, model, known, done * every * dt)
             if until is None and complete.all():
                 break
-            idle = 0 if moves(seen[-1]) else idle + now * every
-            if until is None and idle > problem.ring:  # nothing is on a long wire any more
-                explain_stuck(problem, known, complete, done * every * dt, idle * dt)
+            if until is not None:
+                continue
+            cut = cut_off_for_good(problem, model.split.weight, known, done * every * dt)
+            idle = 0 if moves(seen[-1], known, cut) else idle + now * every
+            if idle > problem.ring:  # nothing is on a long wire any more
+                explain_stuck(problem, known, cut, done * every * dt, idle * dt)
         else:
             if until is None:
                 left = np.asarray(look(lies, state).flow.completion) >= LATER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fabsim.engine.faults import FOR_EVER, living
@@ -11,15 +12,44 @@ from fabsim.engine.setup import LATER
 from fabsim.engine.simulate import Frame
 from fabsim.engine.state import State
 from fabsim.errors import Stopped
-from fabsim.typing import Bool
+from fabsim.typing import Array, Bool
 
 NAMED = 3
 """Flows that a message names; the rest are counted."""
 
 
-def moves(seen: Frame) -> bool:
-    """Whether any byte moved in these frames."""
-    return float(np.asarray(seen.sent).sum()) > 0
+def moves(seen: Frame, state: State, cut: Bool) -> bool:
+    """Whether any byte moved in these frames that may arrive; cut: [F] flows that are cut off for good."""
+    begun = under_way(state)
+    return float(np.asarray(seen.sent).sum()) > 0 and not (begun.any() and cut[begun].all())
+
+
+def under_way(state: State) -> Bool:
+    """[F] flows that have started and are not complete."""
+    return (np.asarray(state.flow.begin) < LATER) & (np.asarray(state.flow.completion) >= LATER)
+
+
+def cut_off_for_good(problem: Problem, weight: Array, state: State, now: float) -> Bool:
+    """[F] flows under way that have no path left on which anything will ever get through, and those that wait for
+    bytes of such a flow. weight: [F, K] of the routing.
+
+    Senders that find out by themselves go on trying: they miss what is lost, send it again, and probe.
+    """
+    unfinished = under_way(state)
+    if problem.faults is None:
+        return np.zeros_like(unfinished)
+    f = problem.faults
+    ever = (f.begin <= now) & (f.end > FOR_EVER / 2) & (f.period > FOR_EVER / 2) & (f.speed <= 0)
+    if not bool(ever.any()):
+        return np.zeros_like(unfinished)
+    alive = f.inside(problem.dt, problem.classes).left(ever.astype(f.speed.dtype))
+    ports = jnp.repeat(alive[problem.port_link], weight.shape[1] // problem.planes, -1)
+    cut = unfinished & ~np.asarray((living(problem, alive) * ports * weight > 0).any(-1))
+    leader, more = np.asarray(problem.leader), cut
+    while more.any():
+        more = np.append(cut, False)[leader] & unfinished & ~cut
+        cut = cut | more
+    return cut
 
 
 def changes_after(problem: Problem, now: float, idle: float) -> bool:
@@ -35,32 +65,29 @@ def changes_after(problem: Problem, now: float, idle: float) -> bool:
 
 
 def cut_off(problem: Problem, now: float) -> Bool:
-    """[F] whether a path of a flow is known to be dead."""
+    """[F] whether a path of a flow is dead."""
     if problem.faults is None:
         return np.zeros(problem.flows, bool)
-    known = problem.faults.inside(problem.dt, problem.classes).lives((now - problem.faults.react) / problem.dt)
-    return np.asarray((living(problem, known) < 0.5).any(-1))
+    lives = problem.faults.inside(problem.dt, problem.classes).lives(jnp.asarray(now) / problem.dt)
+    return np.asarray((living(problem, lives) < 0.5).any(-1))
 
 
-def explain_stuck(problem: Problem, state: State, complete: Bool, now: float, idle: float) -> None:
+def explain_stuck(problem: Problem, state: State, cut: Bool, now: float, idle: float) -> None:
     """Raise Stopped, of a run in which nothing has moved for `idle` seconds, longer than any round trip, unless a start
-    or a timeout is due, or a link is to change."""
-    starts = np.asarray(state.flow.start_in)
-    waits = (np.asarray(state.flow.begin) >= LATER) & ~complete
-    begun = ~waits & ~complete
+    or a timeout is due, or a link is to change: nothing to flows that are cut off for good (cut, [F])."""
+    starts, complete = np.asarray(state.flow.start_in), np.asarray(state.flow.completion) < LATER
+    waits, begun = (np.asarray(state.flow.begin) >= LATER) & ~complete, under_way(state)
     timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer)
-    if (
-        complete.all()
-        or changes_after(problem, now, idle)
-        or (waits & (starts < LATER / 2)).any()
-        or (begun & (timers < LATER / 2)).any()
-    ):
+    if complete.all() or (waits & (starts < LATER / 2)).any():
+        return
+    hopeless = begun.any() and cut[begun].all()
+    if not hopeless and (changes_after(problem, now, idle) or (begun & (timers < LATER / 2)).any()):
         return
     if waits.any() and not begun.any():
         raise Stopped(f"no progress at {now * 1e6:.3f} us: " + who_waits(problem, state, waits))
     leader = np.asarray(problem.leader)
     follows = begun & (np.asarray(state.flow.held) > 0) & (leader < problem.flows)
-    if follows.any():
+    if follows.any() and not hopeless:
         pairs = [f"flow {i + 1} waits for bytes of flow {leader[i] + 1}" for i in np.flatnonzero(follows)[:NAMED]]
         raise Stopped(f"no progress at {now * 1e6:.3f} us: {'; '.join(pairs)}; {int(follows.sum())} flows in all")
     paused = 0 if state.pause is None else int(np.asarray(state.pause.wants).sum())
