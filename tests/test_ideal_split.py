@@ -16,8 +16,9 @@ from fabsim.models.ideal_split import IdealSplit
 from fabsim.routing import Routes, all_paths, utilisation
 from fabsim.study.bounds import min_max_utilisation
 from fabsim.topology import Change, Fabric, degrade, fat_tree, leaf_spine
-from fabsim.workload import Flows, permutation
+from fabsim.workload import Flows, assemble, permutation
 from tests.small import RATE, case, slopes
+from tests.test_classes import classed
 
 LEAVES = leaf_spine(4, 8, 4, rate=RATE, latency=1e-6)
 TREE = fat_tree(4, rate=RATE, latency=1e-6)
@@ -80,6 +81,37 @@ def test_slopes() -> None:
     assert len(slow) == 8
     got, want = found["rate"]
     assert got == pytest.approx(want, rel=1e-4)
+
+
+NARROW = degrade(leaf_spine(2, 4, 2, rate=RATE, latency=1e-6), [Change("leaf0->spine*", speed=0.5)])
+"""Two senders below one leaf, with uplinks of half their rate: spines 0 and 1 carry what one of them sends."""
+
+
+def split_of(priority: tuple[int, int], weight: tuple[float, float], bound: int, flow: int) -> np.ndarray:
+    """[4] where one of two flows without end goes over the spines, each of a class of its own; flow `bound` has spines
+    0 and 1 only."""
+    flows = assemble([0, 1], [2, 3], [1e12, 1e12])
+    routes = all_paths(NARROW, flows)
+    routes.weight[bound] = [0.5, 0.5, 0.0, 0.0]
+    problem, model = classed(NARROW, flows, [0, 1], priority, weight, routes=routes, window=RATE * 9e-6)
+    model = replace(model, balancer=IdealSplit())
+    return np.asarray(simulate(problem, model, steps=20, every=20).state.balance[flow])
+
+
+def test_a_class_goes_where_those_before_it_leave_room() -> None:
+    """The first class fills half of the uplinks; what is behind it has nothing there."""
+    np.testing.assert_allclose(split_of((0, 1), (1, 1), 0, 1), [0, 0, 0.5, 0.5], atol=0.01)
+
+
+def test_a_class_makes_no_room_for_those_behind_it() -> None:
+    """The second class has two of four paths, and the first one goes evenly over all as if it were alone."""
+    np.testing.assert_allclose(split_of((0, 1), (1, 1), 1, 0), 0.25, atol=1e-3)
+
+
+def test_classes_of_one_level_have_their_weights() -> None:
+    """3 to 1: of half a rate on spines 0 and 1, which the first class wants all of, the second is sure of an eighth
+    each; it is equally busy there and on spines 2 and 3, where it is alone."""
+    np.testing.assert_allclose(split_of((0, 0), (3, 1), 0, 1), [0.1, 0.1, 0.4, 0.4], atol=0.01)
 
 
 SCENARIO = {

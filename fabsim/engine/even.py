@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import most
-from fabsim.engine.fair import on_links
+from fabsim.engine.fair import on_queues
 from fabsim.engine.problem import by_port
 from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import FlowState
+from fabsim.models.classes import join
 from fabsim.typing import Array
 from fabsim_kernels.load import read
 
@@ -26,8 +27,9 @@ LEAST = 1e-6
 def even_split(s: Setup, flow: FlowState, queue: Array, share: Array) -> Array:
     """[F, K] `share` after some rounds in which each path's part is divided by how busy its busiest link is.
 
-    A link is as busy as what waits there and what the flows would send over it in a round trip make it. queue: [L + 1]
-    units that wait. At rest all paths of a flow that carry anything are equally busy, and those that carry nothing are
+    A link is as busy as what waits there and what the flows would send over it in a round trip make it; with classes of
+    traffic, as these make it for their own class, in what the others leave it (see Classes). queue: [L + 1] units that
+    wait. At rest all paths of a flow that carry anything are equally busy, and those that carry nothing are
     busier: a bottleneck equilibrium (Wardrop's first principle, Proc. Inst. Civ. Eng. 1, 1952, with the busiest link
     for a cost). In a Clos that is the optimum of the linear program; on any other graph it need not be. Where paths
     have one link each, a single round is enough: what is loaded n times too much gets 1/n.
@@ -36,7 +38,8 @@ def even_split(s: Setup, flow: FlowState, queue: Array, share: Array) -> Array:
     wants = demand(s, flow, span)
 
     def one_round(_: int, share: Array) -> Array:
-        busy = busiest(s, (on_links(split_by(s, share), wants) + queue / span) / s.capacity)
+        load = on_queues(split_by(s, share), wants) + queue / span
+        busy = busiest(s, load / jnp.maximum(room(s, load), LEAST * s.capacity))
         top = busy.max(-1, keepdims=True)
         less = share / jnp.where(top > 0, jnp.maximum(busy / jnp.where(top > 0, top, 1.0), LEAST), 1.0)
         less = jnp.maximum(less / less.sum(-1, keepdims=True), LEAST * s.share)
@@ -51,13 +54,24 @@ def split_by(s: Setup, share: Array) -> Setup:
     return replace(s, share=share, plane=plane, within=within)
 
 
+def room(s: Setup, load: Array) -> Array:
+    """[L + 1] units per step that a queue would find room for if more came there, with such a load [L + 1] of all."""
+    if s.classes is None:
+        return s.capacity
+    split, most = s.classes.split, s.capacity
+    if s.classes.shape is not None:
+        most = jnp.minimum(most, s.classes.shape.rate)
+    return join(s.classes.rooms(split(s.capacity).max(0), split(most), split(load)), s.capacity[-1:])
+
+
 def demand(s: Setup, flow: FlowState, span: Array) -> Array:
-    """[F] units per step that flows would send in the next `span` steps: what they have, at most an equal part of
-    the ports of their two ends."""
+    """[F] units per step that flows would send in the next `span` steps: what they have, at most an equal part of what
+    their class has of the ports of their two ends."""
     left = flow.credit + jnp.where(flow.start_in < 1.0, flow.held, 0.0)
     active = (left > 0).astype(s.rate.dtype)
-    users = on_links(s, active)
-    equal = jnp.where(users > 1e-6, s.capacity / jnp.maximum(users, 1e-6), LATER)
+    users = on_queues(s, active)
+    have = room(s, on_queues(s, jnp.minimum(left / span, s.rate.sum(-1))))
+    equal = jnp.where(users > 1e-6, have / jnp.maximum(users, 1e-6), LATER)
     ends = jnp.minimum(equal[s.problem.port_link], equal[s.problem.at.last])
     return jnp.minimum(active * jnp.where(s.plane > 0, ends, LATER).min(-1), left / span)
 

@@ -66,12 +66,17 @@ def whole(s: Setup, by_queue: Array, least: bool = False) -> Array:
 
 
 def on_links(s: Setup, rate: Array) -> Array:
+    """[F] -> [L + 1] load of the rates, of all classes of traffic together; see `on_queues`."""
+    return whole(s, on_queues(s, rate))
+
+
+def on_queues(s: Setup, rate: Array) -> Array:
     """[F] -> [L + 1] load of the rates, split as the flows are; the sender's port included."""
     p = s.problem
     hops = p.at.row.shape[0]
     fabric = jnp.broadcast_to((rate[:, None] * s.share)[None, :, None, :], (hops, p.flows, 1, s.share.shape[1]))
     planes = rate[:, None] * s.plane
-    return whole(s, total(p, load(p.at, fabric, planes[:, None, :], p.queues)[:, 0].at[p.port_link].add(planes)))
+    return total(p, load(p.at, fabric, planes[:, None, :], p.queues)[:, 0].at[p.port_link].add(planes))
 
 
 def tightest(s: Setup, value: Array) -> Array:

@@ -17,6 +17,9 @@ class IdealSplit:
     """All flows at once are split so that the busiest links between switches are as idle as they can be, for what
     their two ends let them send now; the engine finds it from step to step (see engine.even).
 
+    Each class of traffic looks at what of a link those that are served before it leave, and those beside it by weight;
+    it does not make room for those behind it.
+
     Nothing is heard and nothing is late: also faults are known when they happen. Smooth almost everywhere: a path's
     busiest link may become another one.
     """
