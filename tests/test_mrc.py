@@ -13,8 +13,8 @@ import pytest
 
 import fabsim
 from fabsim.engine.faults import faults
-from fabsim.engine.run import run
-from fabsim.engine.simulate import keep_going, simulate
+from fabsim.engine.run import go_on, run
+from fabsim.engine.simulate import Trace, simulate
 from fabsim.engine.state import State
 from fabsim.errors import InputError, Stopped
 from fabsim.models.model import Model
@@ -22,7 +22,7 @@ from fabsim.models.mrc import Mrc, MrcState
 from fabsim.models.protocol import Found, PathFeedback, Sender
 from fabsim.models.recovery import SelectiveRepeat
 from fabsim.topology import find_links, multi_plane
-from fabsim.workload import assemble, shift
+from fabsim.workload import Flows, assemble
 from tests.small import RATE, case, slopes
 
 PACKET = 1.0 / 12
@@ -154,36 +154,51 @@ def test_values_of_a_dead_port_move_to_other_planes() -> None:
 # Through the engine.
 
 FABRIC = multi_plane(2, 2, 4, 2, rate=RATE / 2, latency=1e-6)
-PAIR = assemble([0], [2], [1e12])
 DT = 1e-6
 
 
-def scene(flows: Any = PAIR, dtype: str = "float32", **changes: float) -> tuple[Any, Model[Any]]:
+def flows(*sizes: float) -> Flows:
+    """From each of four hosts to the one below the other leaf; who sends nothing keeps the shape of all."""
+    return assemble([0, 1, 2, 3], [2, 3, 0, 1], [*sizes, *[0.0] * (4 - len(sizes))])
+
+
+PAIR = flows(1e12)
+"""One without end."""
+
+
+def scene(given: Flows = PAIR, dtype: str = "float32", **changes: float) -> tuple[Any, Model[Any]]:
     """Flows without end from leaf to leaf, over two planes of four spines, with a window of two round trips."""
-    problem, model = case(FABRIC, flows, window=1.5 * RATE * 9e-6, buffer=4e5, dtype=dtype, ring=64)
+    problem, model = case(FABRIC, given, window=1.5 * RATE * 9e-6, buffer=4e5, dtype=dtype, ring=64)
     law = jax.tree.map(lambda x: jnp.asarray(x, dtype), mrc(**changes))
     recovery = SelectiveRepeat(*(jnp.asarray(x, dtype) for x in (30e-6, 2.0, 64.0)))
     return problem, replace(model, balancer=law, recovery=recovery)
 
 
 def befall(problem: Any, links: list[str], dtype: str = "float32", **columns: Any) -> Any:
-    """The problem with events on links; `react` is far off."""
-    schedule = faults([find_links(FABRIC, link) for link in links], FABRIC.links, react=1.0, dtype=dtype, **columns)
-    return replace(problem, faults=schedule)
+    """The problem with three events, on links or on none; `react` is far off."""
+    hit = [find_links(FABRIC, link) for link in links] + [np.zeros(0, int)] * (3 - len(links))
+    columns = {name: np.append(x, np.zeros(3 - len(links))) if np.ndim(x) else x for name, x in columns.items()}
+    columns = {"begin": 0.0, "loss": np.array([0.0, 0.0, 1e-30])} | columns  # as if some were lost: one program for all
+    return replace(problem, faults=faults(hit, FABRIC.links, react=1.0, dtype=dtype, **columns))
+
+
+def go(problem: Any, model: Any, steps: int) -> Trace:
+    """Multiples of 200 steps, in frames of 10: the host's driver has one program for any number of these."""
+    return run(problem, model, until=steps * DT, every=10, progress=False).trace
 
 
 def carried(problem: Any, model: Any, steps: int, *links: str) -> np.ndarray:
     """[T, links] share of their rate that links carry, in frames of 10 us."""
-    trace = simulate(problem, model, steps=steps, every=10)
+    trace = go(problem, model, steps)
     which = [int(find_links(FABRIC, link)[0]) for link in links]
     return np.asarray(trace.frames.sent)[:, which] / (FABRIC.capacity[which] * 10 * DT)
 
 
 def test_no_marks_no_change() -> None:
     """As a spray that is not balanced, to rounding."""
-    problem, model = scene(shift(4, 2e6, by=2))
-    with_it = simulate(problem, model, steps=200).completion
-    without = simulate(problem, replace(model, balancer=None), steps=200).completion
+    problem, model = scene(flows(*[2e6] * 4))
+    with_it = go(befall(problem, []), model, 200).completion
+    without = go(problem, replace(model, balancer=None, recovery=None), 200).completion
     np.testing.assert_allclose(with_it, without, rtol=2e-6)
 
 
@@ -207,7 +222,7 @@ def test_a_dead_port_loses_until_its_values_have_moved(port: str) -> None:
     """At either end: half of what is sent is lost for 50 us, and then the other plane has all; and back."""
     problem, model = scene()
     problem = befall(problem, [port], begin=100e-6, end=300e-6, speed=0.0)
-    seen = carried(problem, model, 450, "h0->p0.leaf0", "h0->p1.leaf0", "p0.leaf1->h2", "p1.leaf1->h2")
+    seen = carried(problem, model, 600, "h0->p0.leaf0", "h0->p1.leaf0", "p0.leaf1->h2", "p1.leaf1->h2")
     assert (seen[10:15, 0] > 0.3).all()  # no more, since what is lost holds the window up until it is missed
     assert (seen[16:34, 0] == 0).all()
     np.testing.assert_allclose(seen[20:30, [1, 3]], 1.0, rtol=0.02)
@@ -216,10 +231,11 @@ def test_a_dead_port_loses_until_its_values_have_moved(port: str) -> None:
 
 def test_trims_of_the_last_hop_are_no_matter() -> None:
     """An incast with no thought of marks: the last ports trim, and no value is passed over."""
-    problem, model = scene(assemble([0, 1], [2, 2], [4e6] * 2))
+    problem, model = scene(assemble([0, 1, 2, 3], [2, 2, 0, 0], [4e6, 4e6, 0.0, 0.0]))
     model = replace(model, queue=replace(model.queue, buffer=model.queue.buffer * 0.25))
-    quiet = replace(model.queue, ecn_low=jnp.full(FABRIC.links, 1e12), ecn_high=jnp.full(FABRIC.links, 2e12))
-    trace = simulate(problem, replace(model, queue=quiet), steps=200)
+    never = jnp.full(FABRIC.links, 1e12, "float32")
+    quiet = replace(model.queue, ecn_low=never, ecn_high=2 * never)
+    trace = go(befall(problem, []), replace(model, queue=quiet), 200)
     assert float(trace.frames.dropped.sum()) > 1e5
     np.testing.assert_allclose(trace.state.balance.share, problem_share(model), rtol=1e-5)
 
@@ -232,12 +248,12 @@ def problem_share(model: Model[Any]) -> np.ndarray:
 def test_every_byte_arrives_once() -> None:
     """Through a death, a gray link and a dead port: what went into the receivers, less what was lost behind the last
     port, is what was to be sent."""
-    problem, model = scene(shift(4, 4e6, by=2))
+    problem, model = scene(flows(*[4e6] * 4))
     problem = befall(
         problem, ["p0.spine1", "p1.leaf0->p1.spine2", "p1.leaf1<->h2"],
         begin=[20e-6, 30e-6, 50e-6], end=[1.0, 1.0, 120e-6], speed=[0.0, 1.0, 0.0], loss=[0.0, 0.2, 0.0],
     )  # fmt: skip
-    trace = simulate(problem, model, steps=1000)
+    trace = go(problem, model, 1000)
     assert np.isfinite(np.asarray(trace.completion)).all()
     into = (FABRIC.dst < FABRIC.hosts) & (FABRIC.src >= FABRIC.hosts)
     frames = trace.frames
@@ -258,7 +274,7 @@ def test_a_header_that_is_lost_is_one_packet_lost() -> None:
     problem, model = scene(assemble([0, 1, 2, 3], [2, 2, 0, 0], 4e6))
     model = replace(model, queue=replace(model.queue, buffer=model.queue.buffer * 0.1))
     problem = befall(problem, ["p*.leaf1->h2", "p*.leaf*->p*.spine*"], begin=0.0, loss=[0.2, 0.01])
-    trace = simulate(problem, model, steps=1500)
+    trace = go(problem, model, 1600)
     assert float(trace.frames.dropped.sum()) > 1e6
     assert np.isfinite(np.asarray(trace.completion)).all()
     np.testing.assert_allclose(trace.state.flow.lost, 0.0, atol=1e-4)
@@ -269,7 +285,7 @@ def test_a_header_that_is_lost_is_one_packet_lost() -> None:
 def test_a_flow_without_any_path_left_stops_the_run(links: list[str], found: bool) -> None:
     """Its probes would go on for ever. The sentence comes some frames behind the death, not at the horizon; a flow that
     has a plane left, or whose acknowledgements only are cut off, ends."""
-    problem, model = scene(assemble([0, 0], [2, 1], [2e6, 2e6]))
+    problem, model = scene(assemble([0, 1, 2, 3], [2, 0, 0, 1], [2e6, 2e6, 0.0, 0.0]))
     problem = befall(problem, links, begin=40e-6, speed=0.0)
     if not found:
         assert np.isfinite(run(problem, model, progress=False, horizon=0.02).trace.completion).all()
@@ -282,30 +298,30 @@ def test_a_flow_without_any_path_left_stops_the_run(links: list[str], found: boo
 
 
 def test_no_compilation_for_another_parameter_or_another_place() -> None:
-    problem, model = scene(shift(4, 1e6, by=2))
+    problem, _ = scene(flows(*[1e6] * 4))
     compiled, found = 0, []
     for link, changes in (
         ("p0.spine0", {}),
         ("p1.spine2", {"skip": 3.0}),
         ("p0.spine0", {"remap": 1e-6, "probe": 1e-5}),
     ):
-        law = mrc(**changes)
-        trace = simulate(befall(problem, [link], begin=10e-6, speed=0.0), replace(model, balancer=law), steps=200)
-        compiled = compiled or keep_going._cache_size()
+        _, model = scene(**changes)
+        trace = go(befall(problem, [link], begin=10e-6, speed=0.0), model, 200)
+        compiled = compiled or go_on._cache_size()
         found.append(float(trace.completion.max()))
-    assert keep_going._cache_size() == compiled
+    assert go_on._cache_size() == compiled
     assert np.isfinite(found).all()
 
 
 def test_gradients() -> None:
     """Of what has arrived while a link is dead, by what is smooth."""
     with jax.enable_x64(True):
-        problem, model = scene(shift(4, 1e9, by=2), "float64", probe=30e-6, successes=4.0)
+        problem, model = scene(flows(*[1e9] * 4), "float64", probe=30e-6, successes=4.0)
         problem = befall(problem, ["p0.spine1", "p1.spine0"], "float64", begin=10.3e-6, end=60.2e-6, speed=[0.0, 0.2])
 
         def uneven(problem: Any, model: Any) -> jax.Array:
             """How much of the split is where, weighed by the lane."""
-            state = simulate(problem, model, steps=100, every=50).state
+            state = simulate(problem, model, steps=100, every=50, checkpoint=False).state
             return (state.balance.share * jnp.arange(8.0)).sum()
 
         places = {name: (lambda m, name=name: getattr(m.balancer, name)) for name in ("skip", "probe", "entropies")}
