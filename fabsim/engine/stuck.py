@@ -44,7 +44,8 @@ def cut_off_for_good(problem: Problem, weight: Array, state: State, now: float) 
         return np.zeros_like(unfinished)
     alive = f.inside(problem.dt, problem.classes).left(ever.astype(f.speed.dtype))
     ports = jnp.repeat(alive[problem.port_link], weight.shape[1] // problem.planes, -1)
-    cut = unfinished & ~np.asarray((living(problem, alive) * ports * weight > 0).any(-1))
+    through = np.asarray(living(problem, alive) * ports) * np.asarray(weight)
+    cut = unfinished & ~(through > 0).any(-1)
     leader, more = np.asarray(problem.leader), cut
     while more.any():
         more = np.append(cut, False)[leader] & unfinished & ~cut
