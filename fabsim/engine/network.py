@@ -140,12 +140,11 @@ def travel(
     if state.lines is not None:
         line, entering, out_f = cross(s, state.lines.ahead, state.step, entering, out_f)
     enters = (jnp.arange(hops + 1)[:, None, None] == p.first)[:, :, None]
-    onward, first = out_f, jnp.where(enters[hops], entering, 0.0)
-    down, onto = by_plane(first), first
+    onward, onto = out_f, jnp.where(enters[hops], entering, 0.0)
     if hops:
-        down, onto = down + by_plane(out_f[-1]), onto + out_f[-1]
+        onto = onto + out_f[-1]
         onward = jnp.where(enters[:hops], entering, jnp.concatenate([jnp.zeros_like(out_f[:1]), out_f[:-1]]))
-    return Fluid(onward, down), out_e.sum(-1).T, gone, onto, line
+    return Fluid(onward, by_plane(onto)), out_e.sum(-1).T, gone, onto, line
 
 
 def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue, dies: bool) -> tuple[Array, Array, Array]:

@@ -197,15 +197,20 @@ def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array, pace
     """Tag the byte that each flow of `now` [F] has just sent, `when` [F] in the step; it is final where `final` [F]."""
     p = s.problem
     mine = (jnp.arange(tags.open.shape[0])[:, None] == tags.turn) & now
-    hops = p.at.row.shape[0]
-    sent = when[:, None] if s.ages is None else when[:, None] - early(s, pace)
-    sent = sent if s.wires is None else sent + s.wires.ahead[0]
-    due = jnp.where(s.used, sent, -LATER)
-    hop = jnp.where(s.used, p.first, hops + 1)
-    return TagState(
-        due=jnp.where(mine[:, :, None], due, tags.due),
-        hop=jnp.where(mine[:, :, None], hop, tags.hop),
-        open=tags.open | mine,
-        final=jnp.where(mine, final, tags.final),
-        turn=jnp.where(now & ~final, (tags.turn + 1) % tags.open.shape[0], tags.turn),
-    )
+
+    def tagged() -> TagState:
+        hops = p.at.row.shape[0]
+        sent = when[:, None] if s.ages is None else when[:, None] - early(s, pace)
+        sent = sent if s.wires is None else sent + s.wires.ahead[0]
+        due = jnp.where(s.used, sent, -LATER)
+        hop = jnp.where(s.used, p.first, hops + 1)
+        return TagState(
+            due=jnp.where(mine[:, :, None], due, tags.due),
+            hop=jnp.where(mine[:, :, None], hop, tags.hop),
+            open=tags.open | mine,
+            final=jnp.where(mine, final, tags.final),
+            turn=jnp.where(now & ~final, (tags.turn + 1) % tags.open.shape[0], tags.turn),
+        )
+
+    # In most steps no message ends. The branch is a bound, too: what is known by flow is not made again for each lane.
+    return jax.lax.cond(now.any(), tagged, lambda: tags)
