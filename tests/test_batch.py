@@ -129,7 +129,7 @@ def test_other_values_and_more_blocks_compile_nothing(monkeypatch: pytest.Monkey
     whole = run_batch(batch([problem] * 8, models[:8]))
 
     def compiled() -> list[int]:
-        return [program._cache_size() for program in (begin_all, advance_all, finish_all)]  # type: ignore[attr-defined]
+        return [program._cache_size() for program in (begin_all, advance_all("cpu"), finish_all)]  # type: ignore[attr-defined]
 
     before = compiled()
     run_batch(batch([problem] * 8, models[1:9]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -36,6 +36,12 @@ VECTOR = 8
 
 ON_ACCELERATOR = 512
 """The same on an accelerator, where a step should be as wide as the device."""
+
+COMPILER: dict[str, dict[str, bool | int]] = {
+    "cpu": {"xla_cpu_prefer_vector_width": 512, "xla_cpu_copy_insertion_use_region_analysis": True}
+}
+"""What the compiler is told, by the kind of devices: to take the widest vectors that there are, and to look closer
+before it copies what a loop carries. The numbers are the same, in two thirds of the time."""
 
 
 @jax.tree_util.register_dataclass
@@ -155,10 +161,15 @@ def over(devices: int | Mesh | None) -> Mesh:
     return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Auto,), devices=list(chosen))
 
 
+def platform(mesh: Mesh) -> str:
+    """The kind of its devices."""
+    return mesh.devices.flat[0].platform
+
+
 def spread_out(batch: Batch, mesh: Mesh, like: int | None = None) -> Spread:
     """As few blocks as there can be for so many members, and those equally wide."""
     on_cpu = SIDE_BY_SIDE if batch.same_paths else VECTOR
-    most = on_cpu if mesh.devices.flat[0].platform == "cpu" else ON_ACCELERATOR
+    most = on_cpu if platform(mesh) == "cpu" else ON_ACCELERATOR
     each = -(-(like or batch.members) // mesh.size)
     width = -(-each // -(-each // most))
     return Spread(batch.differs, each if each < VECTOR else -(-width // VECTOR) * VECTOR, mesh)
@@ -235,10 +246,10 @@ def run_block(
         watched = watched.of(np.minimum(np.arange(spread.block), len(watched.links) - 1))
         names, links = watched.names, spread.put(np.maximum(watched.links, 0).T.astype(np.int32), True)
     seen: list[dict[str, Float]] = []
-    done = 0
+    done, go_on = 0, advance_all(platform(spread.mesh))
     while done < last:
         now = min(count, last - done)
-        state, more, complete, kept = advance_all(problem, model, state, links, spread, now, every, names)
+        state, more, complete, kept = go_on(problem, model, state, links, spread, now, every, names)
         seen.append(jax.device_get(kept))
         tally, done = tally.add(more), done + now
         if ((np.asarray(complete) & (until is None)) | (np.asarray(state.flags) != 0)).all():
@@ -259,8 +270,14 @@ def begin_all(problem: Problem, model: Model[Any], spread: Spread) -> State:
     return spread.program(begin, problem, model, like=jax.eval_shape(begin, *one))
 
 
-@partial(jax.jit, static_argnums=(4, 5, 6, 7), donate_argnums=2)
-def advance_all(
+@cache
+def advance_all(kind: str) -> Any:
+    """`advance`, compiled for a kind of devices."""
+    options = COMPILER.get(kind)
+    return jax.jit(advance, static_argnums=(4, 5, 6, 7), donate_argnums=2, compiler_options=options)
+
+
+def advance(
     problem: Problem, model: Model[Any], state: State, links: Array | None, spread: Spread, count: int, every: int,
     names: tuple[str, ...],
 ) -> tuple[State, Tally, Array, dict[str, Array]]:  # fmt: skip
