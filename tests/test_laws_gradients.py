@@ -17,6 +17,7 @@ from fabsim.models.dctcp import Dctcp
 from fabsim.models.hpcc import Hpcc
 from fabsim.models.powertcp import PowerTcp
 from fabsim.models.rccc import Rccc
+from fabsim.models.rccc_oversubscribed import RcccOversubscribed
 from fabsim.models.swift import Swift
 from fabsim.models.timely import PatchedTimely, Timely
 from fabsim.topology import single_switch
@@ -42,7 +43,11 @@ LAWS: dict[str, Any] = {
     "timely": Timely(first=0.5 * RATE, increase=0.02 * RATE, beta=0.8, **TIMES),
     "patched_timely": PatchedTimely(first=0.5 * RATE, increase=0.02 * RATE, beta=0.3, **TIMES),
     "hpcc": Hpcc(network_rtt=RTT, rate=RATE, eta=0.95, increase=0.02 * PRODUCT, stages=5.0),
-    "rccc": Rccc(first=0.8 * PRODUCT, pace=0.93),
+    "rccc": Rccc(first=0.8 * PRODUCT, pace=0.93, turn=4.0),
+    "rccc_oversubscribed": RcccOversubscribed(
+        first=0.8 * PRODUCT, pace=0.93, turn=4.0, least=0.2, network_rtt=RTT, target=0.1, increase=0.03, decrease=0.6,
+        smoothing=0.4,
+    ),
     "powertcp": PowerTcp(network_rtt=RTT, rate=RATE, gamma=0.1, beta=0.03 * PRODUCT),
 }  # fmt: skip
 

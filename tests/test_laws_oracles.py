@@ -259,7 +259,7 @@ def test_powertcp_keeps_its_additive_increases_waiting(senders: int, gamma: floa
 @pytest.mark.parametrize("senders", [2, 10])
 def test_rccc_books_the_last_hop_just_below_its_rate(senders: int) -> None:
     """Credit for pace C in all: what the first round trip left waiting drains at (1 - pace) C, then none waits."""
-    law = law_of(Rccc, first=PRODUCT, pace=0.99)
+    law = law_of(Rccc, first=PRODUCT, pace=0.99, turn=4.0)
     run = settle(law, senders, rate=12.5e9, rtt=10e-6, mtu=1000.0, dt=1e-6, steps=4_000, buffer=1e8)
     if senders == 10:
         assert np.diff(run.queue) == pytest.approx(np.full(len(run.queue) - 1, -0.01 * 12.5e9 * 100e-6), rel=0.01)

@@ -54,7 +54,7 @@ LAWS = {
     "ideal": Ideal(jnp.float32(1.0)),
     "dcqcn": Dcqcn(*jnp.asarray([5e10, 1, 0.1, 5e6, 5e-5, 5e-5, 5e-5, 1e7, 5, 1e6], "float32")),
     "hpcc": Hpcc(*jnp.asarray([1e-5, 5e10, 0.95, 80, 5], "float32")),
-    "rccc": Rccc(jnp.float32(3e5), jnp.float32(0.99)),
+    "rccc": Rccc(jnp.float32(3e5), jnp.float32(0.99), jnp.float32(4.0)),
 }
 
 

@@ -177,7 +177,9 @@ def test_ports_and_senders_know_their_own_round_trip() -> None:
     assert buffer["site0.leaf0->h0"] == pytest.approx(2 * own, rel=1e-9)
 
 
-@pytest.mark.parametrize("law", ["window", "nscc", "dctcp", "swift", "dcqcn", "timely", "hpcc", "powertcp", "rccc"])
+@pytest.mark.parametrize(
+    "law", ["window", "nscc", "dctcp", "swift", "dcqcn", "timely", "hpcc", "powertcp", "rccc", "rccc_oversubscribed"]
+)
 def test_every_law_takes_figures_of_each_flow(law: str) -> None:
     """Three flows over four paths: what is by flow is nowhere taken for by path."""
     mixed = scenario(traffic=[{"kind": "incast", "senders": 3, "far": 2, "size": "200 kB"}], transport={"kind": law})

@@ -224,9 +224,9 @@ def no_paths(s: Setup) -> Paths:
 def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
     """What the law is told."""
     p = s.problem
-    into, capacity = p.at.last, s.capacity
+    out, into, capacity = p.port_link, p.at.last, s.capacity
     if p.classes > 1:  # receivers know their links, not the queues of the switches there
-        into, capacity = into % p.links, jnp.append(capacity[: p.links], capacity[-1])
+        out, into, capacity = out % p.links, into % p.links, jnp.append(capacity[: p.links], capacity[-1])
     packet = jnp.where(s.packet > 0, s.packet, p.mtu / p.unit)  # an empty flow has none, and laws divide by it
     return Sender(
         unit=p.unit,
@@ -238,6 +238,7 @@ def sender(s: Setup, flow: FlowState, fair: Array | None = None) -> Sender:
         in_flight=flow.in_flight,
         dice=p.dice,
         fair=fair,
+        out=out,
         into=into,
         capacity=capacity,
     )

@@ -33,6 +33,7 @@ class Sender:
         in_flight: units sent, of which the sender has heard nothing yet.
         dice: uint32, a number of its own for each flow, from the seed of the run; for laws with chance in them.
         fair: [F] units per step of its max-min fair share now; None unless the law asks for it (`needs_fair`).
+        out: [F, P] links out of the sender, for a law that knows what else its port sends.
         into: [F, P] links into the receiver, for a law that acts at receivers.
         capacity: [L + 1] units per step of all links.
     """
@@ -46,6 +47,7 @@ class Sender:
     in_flight: Array
     dice: Array
     fair: Array | None = None
+    out: Array | None = None
     into: Array | None = None
     capacity: Array | None = None
 

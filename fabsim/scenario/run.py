@@ -13,7 +13,7 @@ from fabsim.scenario.classes import traffic_class
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.ensemble import ensemble
 from fabsim.scenario.keys.transport import Mixed
-from fabsim.scenario.keys.window import Rccc
+from fabsim.scenario.keys.window import Credit
 from fabsim.scenario.memory import refuse_too_large_for
 from fabsim.scenario.validity import OutsideWarning, outside
 from fabsim.scenario.zero_load import zero_load
@@ -60,7 +60,7 @@ def spread_out(scenario: Scenario, net: Network, count: int, **options: Any) -> 
     if scenario.seeds > 1:
         text = f"{scenario.seeds} given, which run at once on one device; 1 seed, or 1 device, would do"
         raise InputError(scenario.source.sentence(("seeds",), text))
-    if isinstance(scenario.transport, Rccc | Mixed):
+    if isinstance(scenario.transport, Credit | Mixed):
         text = f"{scenario.transport.kind} looks at the flows of other senders, which may be on other devices"
         raise InputError(scenario.source.sentence(("transport",), f"{text}; another transport, or 1 device, would do"))
     chosen = jax.config.jax_default_device  # type: ignore[attr-defined]

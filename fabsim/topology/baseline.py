@@ -202,3 +202,12 @@ def _from_sources(fabric: Fabric, sources: Int, inner: np.ndarray) -> tuple[Int,
         np.maximum.at(latency, (row, head[link]), latency[row, tail[link]] + wire[link])
         layer += 1
     return steps, latency
+
+
+def oversubscription(fabric: Fabric) -> float:
+    """Capacity of the hosts' ports over that of the narrowest tier of links above them, as built: 1 where a fabric has
+    as much up as down."""
+    healthy = np.where(fabric.speed > 0, fabric.capacity / np.where(fabric.speed > 0, fabric.speed, 1.0), 0.0)
+    level, up = fabric.tier[fabric.src], fabric.tier[fabric.dst] > fabric.tier[fabric.src]
+    above = [healthy[up & (level == tier)].sum() for tier in np.unique(level[up])]
+    return float(above[0] / min(above)) if above else 1.0

@@ -142,8 +142,11 @@ def compare(case: Case) -> Row:
 
 
 def draws(case: Case, choices: list[Routes]) -> list[Routes]:
-    """A routing for each seed, where the routing or the law draws; else the one there is."""
-    return choices * len(SEEDS) if len(choices) == 1 and case.options.congestion_control == "nscc" else choices
+    """A routing for each seed, where the routing or the law draws; else the one there is. Receiver credit draws what
+    else a sender's port sends."""
+    control, src = case.options.congestion_control, case.flows.src
+    chance = control == "nscc" or (control == "rccc" and len(set(src)) < len(src))
+    return choices * len(SEEDS) if len(choices) == 1 and chance else choices
 
 
 def remarks(case: Case, runs: list[Fluid], failed: bool) -> list[str]:

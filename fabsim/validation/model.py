@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from fabsim.models.bitmap import Bitmap
 from fabsim.models.granular import GranularQueue
@@ -12,13 +13,14 @@ from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
 from fabsim.models.pfc import PfcQueue
 from fabsim.models.queue import TrimQueue
-from fabsim.models.rccc import PACE, Rccc
+from fabsim.models.rccc import PACE, TURN, Rccc
+from fabsim.models.rccc_oversubscribed import DEFAULTS, LEAST, RcccOversubscribed
 from fabsim.models.recovery import GoBackN, Recovery
 from fabsim.models.reps import Reps
 from fabsim.models.reps_bitmap import RepsBitmap
 from fabsim.models.window import Window
 from fabsim.routing import Routes
-from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues
+from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues, oversubscription
 from fabsim.validation.case import AT_SWITCHES, Case
 
 WINDOW = 1.5
@@ -53,6 +55,8 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
     """The queues, with thresholds of -ecn; they feel packets where the switches spread these."""
     mtu, given = case.packet.mtu, case.options.ecn
     low, high = (queues.ecn_low, queues.ecn_high) if given is None else (x * mtu * case.fabric.speed for x in given)
+    if case.options.congestion_control == "rccc":  # the receiver's port sets no marks: credit is the control there
+        low, high = (np.where(case.fabric.dst < case.fabric.hosts, UNBOUND, x) for x in (low, high))
     buffer, low, high = (jnp.asarray(x, "float32") for x in (queues.buffer, low, high))
     if case.options.pauses is not None:
         fabric = case.fabric
@@ -84,7 +88,7 @@ def balancer(case: Case) -> Reps | Bitmap | RepsBitmap | None:
     return Bitmap(**turns) if case.options.balancer == "bitmap" else RepsBitmap(**turns, **keep)
 
 
-def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
+def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc | RcccOversubscribed:
     """The law with the simulator's defaults: a constant window of 1.5 BDP, NSCC, or RCCC; over pauses no window at
     all."""
     packet, options = case.packet, case.options
@@ -93,7 +97,7 @@ def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
     if options.congestion_control == "const":
         return Window(jnp.asarray(options.real("cwnd", 0) * packet.mtu or WINDOW * base.bdp, "float32"))
     if options.congestion_control == "rccc":
-        return Rccc(jnp.asarray(WINDOW * base.bdp, "float32"), jnp.asarray(PACE, "float32"))
+        return credit(case, base)
     changes = {}
     if "target_q_delay" in options.values:
         changes["target"] = options.real("target_q_delay", 0) * 1e-6
@@ -102,3 +106,13 @@ def transport(case: Case, base: Baseline) -> Window | Nscc | Rccc:
     if "enable_accurate_base_rtt" in options.values:
         changes["knows_rtt"] = 1.0
     return nscc(base.rtt, base.rate, packet.mtu - packet.header, **changes)
+
+
+def credit(case: Case, base: Baseline) -> Rccc | RcccOversubscribed:
+    """Of receivers; they heed congestion on the way where the fabric is oversubscribed."""
+    plain = Rccc(*(jnp.asarray(x, "float32") for x in (WINDOW * base.bdp, PACE, TURN)))
+    narrow = oversubscription(case.fabric)
+    if narrow <= 1.0:
+        return plain
+    more = {"least": LEAST / narrow, "network_rtt": base.rtt} | DEFAULTS
+    return RcccOversubscribed(**vars(plain), **{name: jnp.asarray(x, "float32") for name, x in more.items()})

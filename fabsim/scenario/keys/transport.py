@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fabsim.scenario.keys.fields import ALMOST, AutoSpan, Data, Many, Section, like
 from fabsim.scenario.keys.rate import Dcqcn, PatchedTimely, Timely
-from fabsim.scenario.keys.window import Dctcp, Gain, Hpcc, PowerTcp, Rccc, Share, Swift
+from fabsim.scenario.keys.window import Dctcp, Gain, Hpcc, PowerTcp, Rccc, RcccOversubscribed, Share, Swift
 from fabsim.units import Amount
 
 
@@ -132,7 +132,18 @@ class Nscc(Section):
 
 
 Law = Annotated[
-    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc,
+    Window
+    | Ideal
+    | Nscc
+    | Dctcp
+    | Swift
+    | Dcqcn
+    | Timely
+    | PatchedTimely
+    | Hpcc
+    | PowerTcp
+    | Rccc
+    | RcccOversubscribed,
     Field(discriminator="kind"),
 ]
 
@@ -150,6 +161,18 @@ class Mixed(Section):
 
 
 Transport = Annotated[
-    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc | Mixed,
+    Window
+    | Ideal
+    | Nscc
+    | Dctcp
+    | Swift
+    | Dcqcn
+    | Timely
+    | PatchedTimely
+    | Hpcc
+    | PowerTcp
+    | Rccc
+    | RcccOversubscribed
+    | Mixed,
     Field(discriminator="kind"),
 ]

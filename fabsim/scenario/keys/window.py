@@ -161,13 +161,11 @@ class PowerTcp(Section):
     )
 
 
-class Rccc(Section):
-    """The receiver-side congestion control of Ultra Ethernet: a sender sends what it was given credit for."""
+class Credit(Section):
+    """Credit that receivers give."""
 
     origin = "UEC specification 1.0, receiver-credit congestion control; uet-htsim; EQDS: Olteanu et al., NSDI 2022"
-    law = "fabsim.models.rccc:Rccc"
 
-    kind: Literal["rccc"]
     first: Data = like(
         "1.5 BDP",
         Amount(1.5, relative=True),
@@ -177,4 +175,47 @@ class Rccc(Section):
     )
     pace: Share = like(
         "0.99", 0.99, means="of the receiver's rate, at which credit is given", source="uet-htsim", smooth=ALMOST
+    )
+    turn: Positive = like(
+        "4", 4.0, means="packets of credit that are given at a time", source="UEC specification 1.0", smooth=ALMOST
+    )
+
+
+class Rccc(Credit):
+    """The receiver-side congestion control of Ultra Ethernet: a sender sends what it was given credit for."""
+
+    law = "fabsim.models.rccc:Rccc"
+
+    kind: Literal["rccc"]
+
+
+class RcccOversubscribed(Credit):
+    """The same over an oversubscribed fabric: receivers give credit more slowly where packets come marked, or trimmed
+    before the last hop. Let the last hops set no marks (`queue.links`)."""
+
+    law = "fabsim.models.rccc_oversubscribed:RcccOversubscribed"
+
+    kind: Literal["rccc_oversubscribed"]
+    least: Share = like(
+        "0.225",
+        0.225,
+        means="smallest part of the pace",
+        source="uet-htsim: 0.9 over the oversubscription; this is for 4 to 1",
+        smooth=ALMOST,
+    )
+    target: Share = like(
+        "0.3", 0.3, means="smoothed share of marks above which the pace is cut", source="uet-htsim", smooth=ALMOST
+    )
+    increase: Gain = like(
+        "0.01",
+        0.01,
+        means="part of the pace that is added at a time, twice as much each time while nothing is marked",
+        source="uet-htsim",
+        smooth=ALMOST,
+    )
+    decrease: Gain = like(
+        "0.5", 0.5, means="strength of a cut, by what the marks are above the target", source="uet-htsim", smooth=ALMOST
+    )
+    smoothing: Share = like(
+        "0.5", 0.5, means="weight of the last share of marks in the smoothed one", source="uet-htsim", smooth=ALMOST
     )
