@@ -104,7 +104,7 @@ def test_who_asks_for_nothing_waits_until_all_others_have_had_their_turns() -> N
     senders = sender(np.arange(5), np.full(5, 5))
     credit, given, waited = law(Rccc, **CREDIT), [], jnp.zeros(5)
     for _ in range(24):
-        waited, gets = credit.in_advance(waited, places, jnp.full(7, 0.5), senders)
+        waited, gets = credit.in_advance(waited, jnp.full(5, -1.0), places, jnp.full(7, 0.5), senders)
         given.append(np.asarray(gets))
     got = np.cumsum(given, 0)
     assert got[11] == pytest.approx(4 * PACKET * np.arange(1, 6))

@@ -24,6 +24,11 @@ def roll(dice: Array) -> Array:
     return dice * jnp.uint32(1664525) + jnp.uint32(1013904223)
 
 
+def uniform(dice: Array, dtype: jnp.dtype) -> Array:
+    """[F] numbers between 0 and 1, neither of them."""
+    return ((dice >> 8).astype(dtype) + 0.5) * 2.0**-24
+
+
 def exponential(dice: Array, lanes: int, dtype: jnp.dtype) -> Array:
     """[F, K] exponential numbers of a mean of 1, for each flow and each of its lanes."""
     number = dice[:, None] + jnp.arange(1, lanes + 1, dtype=jnp.uint32) * jnp.uint32(2654435769)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from fabsim.models.chance import roll
+from fabsim.models.chance import roll, uniform
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.models.told import Told
 from fabsim.typing import Array
@@ -108,19 +108,21 @@ class Rccc:
         spent = sender.in_flight + heard - state.in_flight
         known = jnp.where(heard > 0, 1.0, state.known)
         credit = jnp.where(known > state.known, 0.0, state.credit - spent)
-        dice = roll(state.dice)
-        more = jnp.where(spent > 0, self.request(credit, state.asked, spent, dice, known, sender), 0.0)
+        first = roll(state.dice)
+        second = roll(first)
+        more = jnp.where(spent > 0, self.request(credit, state.asked, spent, first, known, sender), 0.0)
         told = state.told.after(spent, more, heard, jnp.clip(feedback.nacked / packet, 0.0, 1.0), sender.rtt)
         asked = state.asked + more
         wants = jnp.maximum(asked - told.unheard, 0.0)
         given, rest = self.give(wants, sender)
         met = (wants > LITTLE * packet) & (wants - given <= LITTLE * packet)
-        places = state.places + feedback.nacked / packet  # who is trimmed is asked, too
+        places = state.places + feedback.nacked / turn  # who is trimmed is asked, too
         places = jnp.where(met, jnp.maximum(places + jnp.clip(heard / turn, 0.0, 1.0), 1.0), places)
         places = jnp.where(told.unheard - asked + given < self.most(sender), places, 0.0)
-        waited, advance = self.in_advance(state.waited, places, rest, sender)
+        begins = jnp.where((places > 0) & (state.places <= 0), uniform(second, places.dtype), -1.0)
+        waited, advance = self.in_advance(state.waited, begins, places, rest, sender)
         asked = asked - given - advance
-        return RcccState(credit + given + advance, known, sender.in_flight, asked, told, places, waited, dice)
+        return RcccState(credit + given + advance, known, sender.in_flight, asked, told, places, waited, second)
 
     def request(self, credit: Array, asked: Array, spent: Array, dice: Array, known: Array, sender: Sender) -> Array:
         """[F] units by which what was just sent raises what is asked for."""
@@ -139,24 +141,35 @@ class Rccc:
         here = jnp.zeros((*sender.capacity.shape, 2), of.dtype).at[sender.out].add(of[:, None] / sender.out.shape[1])
         load, number = jnp.moveaxis(here[sender.out].sum(1), -1, 0)
         others = jnp.clip((load - spent) / jnp.maximum(sender.rate, 1e-9), 1e-6, 1.0 - 1e-6)
-        odds = ((dice >> 8).astype(spent.dtype) + 0.5) * 2.0**-24
+        odds = uniform(dice, spent.dtype)
         draws = jnp.maximum(spent / (self.turn * sender.packet), LITTLE)
         return jnp.maximum(number, 1.0 + jnp.floor(jnp.log(odds) / (draws * jnp.log(others))))
 
-    def in_advance(self, waited: Array, places: Array, rest: Array, sender: Sender) -> tuple[Array, Array]:
+    def in_advance(
+        self, waited: Array, begins: Array, places: Array, rest: Array, sender: Sender
+    ) -> tuple[Array, Array]:
         """[F] how far each flow is in its receiver's line now, and the units that it was given there.
 
         A line goes round. The places of a flow stand together, and have their turns one after another once all others
-        have had theirs. rest: [L + 1] units of time that the receivers' ports have left.
+        have had theirs; of those who join the line in one step, some are first, by chance.
+
+        Args:
+            waited: [F] how far they were.
+            begins: [F] for who joins the line now, a number between 0 and 1; below zero for all others.
+            rest: [L + 1] units of time that the receivers' ports have left.
         """
         assert sender.into is not None
-        everyone = at_ports(places, rest, sender)[sender.into].sum(-1)
+        joins = begins >= 0
+        both = jnp.stack([places, jnp.where(joins, places, 0.0)])
+        everyone, joining = (at_ports(x, rest, sender)[sender.into].sum(-1) for x in both)
         some = places > 0
-        begins = 1.0 - jnp.where(some, places / jnp.where(some, everyone, 1.0), 0.0)
-        whole = jnp.where(some, everyone * self.turn * sender.packet, 1.0)
+        safe = jnp.where(some, everyone, 1.0)
+        waited = jnp.where(joins, begins * joining / safe, waited)
+        due = 1.0 - jnp.where(some, places / safe, 0.0)
+        whole = jnp.where(some, safe * self.turn * sender.packet, 1.0)
 
         def turns(rounds: Array) -> Array:
-            return jnp.floor(rounds) * (1.0 - begins) + jnp.maximum(rounds - jnp.floor(rounds) - begins, 0.0)
+            return jnp.floor(rounds) * (1.0 - due) + jnp.maximum(rounds - jnp.floor(rounds) - due, 0.0)
 
         now = waited + self.pace * rest[sender.into].sum(-1) / whole
         given = jnp.maximum(turns(now) - turns(waited), 0.0) * whole

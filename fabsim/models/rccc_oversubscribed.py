@@ -9,7 +9,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from fabsim.models.chance import roll
+from fabsim.models.chance import roll, uniform
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.models.rccc import Rccc, RcccState, at_ports
 from fabsim.typing import Array
@@ -137,7 +137,7 @@ class RcccOversubscribed:
 
     def next_change(self, dice: Array, sender: Sender) -> Array:
         """[F] steps until then, the same for all flows of a receiver."""
-        own = of_receiver((dice >> 8).astype(sender.rtt.dtype) * 2.0**-24, sender)
+        own = of_receiver(uniform(dice, sender.rtt.dtype), sender)
         chance = own - jnp.floor(own)
         return ROUNDS * (1.0 + APART * (2.0 * chance - 1.0)) * self.network_rtt / sender.dt
 
