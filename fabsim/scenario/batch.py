@@ -12,8 +12,9 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.scenario.collectives import Collective, collectives
-from fabsim.scenario.compile import Network, fixed_of, model_of, problem_of, queues_of
+from fabsim.scenario.compile import Network, fixed_of, model_of, problem_of
 from fabsim.scenario.parts import parts_of
+from fabsim.scenario.queues import queues_of
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.zero_load import zero_load
 from fabsim.topology.bill import Bill

@@ -15,32 +15,24 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.routing import Routes
 from fabsim.scenario.build import build_flows, build_routes
-from fabsim.scenario.classes import class_queues, classes_law, queues_a_port, sized, traffic_class
+from fabsim.scenario.classes import classes_law, queues_a_port, traffic_class
 from fabsim.scenario.contradictions import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
-from fabsim.scenario.keys.balancer import Mrc, Oblivious
-from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
-from fabsim.scenario.laws import balancer_law, misses, transport_law
+from fabsim.scenario.keys.balancer import Oblivious
+from fabsim.scenario.laws import balancer_law, misses, recovery_law, transport_law
 from fabsim.scenario.memory import refuse_too_large
-from fabsim.scenario.ports import at_links
+from fabsim.scenario.queues import port_law, queues_of
 from fabsim.scenario.schedule import schedule
 from fabsim.scenario.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
-from fabsim.topology.baseline import Baseline, Queues, Scope, baseline, default_queues
-from fabsim.typing import Float, Int
+from fabsim.topology.baseline import Baseline, Queues, Scope, baseline
+from fabsim.typing import Int
 from fabsim.workload import Flows, check, merge
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
     from fabsim.models.model import Links, Model, Split
     from fabsim.scenario.scenario import Scenario
-
-
-NEVER = 1e15
-"""Bytes of a queue that no port ever has: a threshold that does not mark."""
-
-TIMEOUT = 10
-"""Base round trips until a silent loss is missed, where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +123,10 @@ def model_of(scenario: Scenario, net: Network, links: Links, split: Split, dt: S
     def real(values: Any) -> Any:
         return np.asarray(values, scenario.precision)
 
-    ports = _ports(scenario, net, dt, real)
+    ports = port_law(scenario, net, dt, real)
     losing = links.loss is not None or any(event.loss or misses(scenario) for event in scenario.faults)
     silent = losing or not ports.trims
-    recovery = _recovery(scenario, net.scope(), real) if silent else None
+    recovery = recovery_law(scenario, net.scope(), real) if silent else None
     balancer = None if isinstance(scenario.balancer, Oblivious) else balancer_law(scenario, silent, real)
     law, classes = transport_law(scenario, net, real), classes_law(scenario, net, real)
     return Model(links, ports, law, split, recovery, balancer, classes)
@@ -163,95 +155,6 @@ def _flows(scenario: Scenario, fabric: Fabric) -> tuple[Flows, Int]:
     if not flows.count:
         raise InputError(scenario.source.sentence(("traffic",), "there is no flow; a run needs at least one"))
     return flows, np.repeat(np.arange(len(parts)), [part.count for part in parts])
-
-
-def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
-    """Buffers and thresholds per link, of a port with one queue; a threshold above the other one is refused."""
-    queue = scenario.queue
-    buffer = queue.buffer if isinstance(queue, Trim | TailDrop) else "auto"
-    queues = sized(scenario, fabric, base, ("queue",), buffer=buffer, ecn_low=queue.ecn_low, ecn_high=queue.ecn_high)
-    if isinstance(queue, Trim | TailDrop):
-        return queues
-    bdp = base.at_ports(fabric)
-    if isinstance(queue, Pfc) and np.any(queue.xon.bytes(bdp) > queue.xoff.bytes(bdp)):
-        text = f"above xoff ({queue.xoff}), given {queue.xon}; give at most {queue.xoff}"
-        raise InputError(scenario.source.sentence(("queue", "xon"), text))
-    return replace(queues, buffer=np.full(fabric.links, np.nan))
-
-
-def _ports(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> Any:
-    """The queues of the ports, class by class, which feel packets where the routing makes these come at random."""
-    from fabsim.models.granular import GranularQueue
-    from fabsim.models.pfc import PfcQueue
-    from fabsim.models.queue import TrimQueue
-    from fabsim.models.shared import SharedBuffer
-    from fabsim.models.taildrop import TailDrop as TailDropQueue
-
-    chosen, fabric, queues = scenario.queue, net.fabric, net.queues
-    count = queues_a_port(scenario)
-
-    def each(by_link: np.ndarray) -> np.ndarray:
-        """The same for all classes."""
-        return np.tile(by_link, count)
-
-    if chosen.classes:
-        own = class_queues(scenario, fabric, net.baseline)
-        queues = own if isinstance(chosen, Trim | TailDrop) else replace(own, buffer=each(queues.buffer))
-    silent = each((fabric.dst < fabric.hosts) & (not chosen.ecn_last_hop))
-    low, high = (np.where(silent, NEVER, x) for x in (queues.ecn_low, queues.ecn_high))
-    buffer = np.where(np.isnan(queues.buffer), NEVER, queues.buffer)
-    sizes = real(buffer), real(low), real(high)
-    marks: dict[str, Any] = {"ecn_max": real(chosen.ecn_max), "at_enqueue": chosen.ecn_at == "enqueue"}
-    if isinstance(chosen, Pfc):
-        xoff, xon, headroom, delay = _pauses(chosen, net, scenario.packet.mtu, float(dt))
-        headroom = at_links(scenario, fabric, net.baseline.at_ports(fabric), "headroom", headroom)
-        bounds = [real(each(x)) for x in (xoff, xon, headroom, delay)]
-        return PfcQueue(*sizes, *bounds, **marks)
-    if isinstance(chosen, Shared):
-        memory = each(_memory(chosen, net, scenario.packet.mtu))
-        alpha = each(
-            at_links(scenario, fabric, net.baseline.at_ports(fabric), "alpha", np.full(fabric.links, chosen.alpha))
-        )
-        return SharedBuffer(*sizes, real(memory), real(alpha), **marks)
-    if isinstance(chosen, TailDrop):
-        return TailDropQueue(*sizes, **marks)
-    wanted = chosen.granular
-    random = scenario.routing.kind == "switch_spray" or scenario.balancer.kind == "reps"
-    if wanted is True or (wanted == "auto" and random):
-        return GranularQueue(*sizes, real(np.full(fabric.links * count, scenario.packet.mtu)), **marks)
-    return TrimQueue(*sizes, **marks)
-
-
-def _memory(queue: Shared, net: Network, mtu: float) -> Float:
-    """[L] bytes that the ports at each link's tail share."""
-    fabric, bdp = net.fabric, net.baseline.at_ports(net.fabric)
-    if queue.memory != "auto":
-        return np.full(fabric.links, queue.memory.bytes(bdp))
-    own = default_queues(fabric, bdp, mtu).buffer
-    return np.bincount(fabric.src, own).astype(float)[fabric.src]
-
-
-def _pauses(queue: Pfc, net: Network, mtu: float, dt: float) -> tuple[Float, ...]:
-    """[L] each: xoff, xon and headroom in bytes, and the delay in seconds (two steps at least), of the head of each
-    link."""
-    fabric, bdp = net.fabric, net.baseline.at_ports(net.fabric)
-    rate = np.where(fabric.capacity > 0, fabric.capacity, np.inf)
-    delay = 2 * fabric.latency + 2 * mtu / rate if queue.delay == "auto" else np.full(fabric.links, float(queue.delay))
-    delay = np.maximum(delay, 2 * dt)
-    carried = fabric.capacity * delay + 2 * mtu
-    headroom = carried if queue.headroom == "auto" else np.full(fabric.links, queue.headroom.bytes(bdp))
-    return np.full(fabric.links, queue.xoff.bytes(bdp)), np.full(fabric.links, queue.xon.bytes(bdp)), headroom, delay
-
-
-def _recovery(scenario: Scenario, base: Scope, real: Any) -> Any:
-    """What the senders do about silent losses."""
-    from fabsim.models.recovery import GoBackN, SelectiveRepeat
-
-    chosen = scenario.recovery
-    law = GoBackN if chosen.kind == "go_back_n" else SelectiveRepeat
-    own = scenario.balancer.detect if isinstance(scenario.balancer, Mrc) else TIMEOUT * base.rtt
-    timeout = own if chosen.timeout == "auto" else float(chosen.timeout)
-    return law(real(timeout), real(chosen.backoff), real(chosen.most))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""From sections `transport` and `balancer` to the laws that they name, with their parameters in SI units."""
+"""From sections `transport`, `balancer` and `recovery` to the laws that they name, in SI units."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fabsim.scenario.keys.balancer import Mrc
 from fabsim.scenario.keys.routing import ENTROPIES, Drawn
 from fabsim.scenario.keys.transport import Mixed, Nscc
 from fabsim.topology.baseline import Scope
@@ -16,6 +17,9 @@ from fabsim.workload.packet import Packet
 if TYPE_CHECKING:
     from fabsim.scenario.compile import Network
     from fabsim.scenario.scenario import Scenario
+
+TIMEOUT = 10
+"""Base round trips until a silent loss is missed, where nothing else is said."""
 
 
 def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) -> Any:
@@ -49,6 +53,14 @@ def balancer_law(scenario: Scenario, silent: bool, real: Callable[[Any], Any]) -
 
     needed = [field.name for field in dataclasses.fields(law) if silent or field.default is dataclasses.MISSING]
     return law(**{name: real(value(name)) for name in needed})
+
+
+def recovery_law(scenario: Scenario, base: Scope, real: Callable[[Any], Any]) -> Any:
+    """What the senders do about silent losses."""
+    chosen = scenario.recovery
+    own = scenario.balancer.detect if isinstance(scenario.balancer, Mrc) else TIMEOUT * base.rtt
+    timeout = own if chosen.timeout == "auto" else float(chosen.timeout)
+    return _named(chosen)(real(timeout), real(chosen.backoff), real(chosen.most))
 
 
 def _named(section: Any) -> Any:
