@@ -8,7 +8,7 @@ from fabsim import routing, workload
 from fabsim.formats import read_flows
 from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_routes
 from fabsim.routing import Routes
-from fabsim.scenario.fabric_faults import site_hosts
+from fabsim.scenario.counts import site_hosts
 from fabsim.scenario.files import existing
 from fabsim.scenario.keys.routing import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant, Wcmp
 from fabsim.scenario.keys.traffic import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift

@@ -16,7 +16,7 @@ from fabsim.errors import InputError
 from fabsim.routing import Routes
 from fabsim.scenario.build import build_flows, build_routes
 from fabsim.scenario.classes import classes_law, queues_a_port, traffic_class
-from fabsim.scenario.contradictions import traffic_faults
+from fabsim.scenario.contradictions.traffic import traffic_faults
 from fabsim.scenario.fabrics import build_fabric
 from fabsim.scenario.keys.balancer import Oblivious
 from fabsim.scenario.laws import balancer_law, misses, recovery_law, transport_law

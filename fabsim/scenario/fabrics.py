@@ -9,7 +9,7 @@ import numpy as np
 from fabsim import topology
 from fabsim.formats.graphml import read_graph
 from fabsim.formats.htsim import read_topology
-from fabsim.scenario.fabric_faults import plane_numbers
+from fabsim.scenario.counts import plane_numbers
 from fabsim.scenario.files import existing
 from fabsim.scenario.keys.direct import Dragonfly, GraphMl, Torus
 from fabsim.scenario.keys.fabric import FabricSection, FatTree, HtsimTopology, LeafSpine, SingleSwitch

@@ -19,6 +19,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from fabsim.errors import InputError
 
 KeyPath = tuple[str | int, ...]
+Fault = tuple[KeyPath, str]
+"""The path of a key, and what is wrong with it."""
 
 
 class PlacedError(InputError):

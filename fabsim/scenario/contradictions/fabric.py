@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
+from fabsim.scenario.counts import PLANE_KEYS, plane_numbers
 from fabsim.scenario.keys.direct import Dragonfly, Torus
-from fabsim.scenario.keys.fabric import FabricSection, FatTree, LeafSpine, SingleSwitch
+from fabsim.scenario.keys.fabric import FabricSection, FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.keys.sites import Sites
 from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import KeyPath
+from fabsim.scenario.source import Fault
 from fabsim.topology import PRESETS
 from fabsim.topology.direct import FARTHEST
 from fabsim.topology.sites import apart
+from fabsim.units import shown
 
-Fault = tuple[KeyPath, str]
 TREE_NUMBERS = ("pods", "leaves_per_pod", "hosts_per_leaf", "leaf_uplinks", "agg_uplinks")
-PLANE_KEYS = ("planes", "spines", "hosts_per_leaf", "rate")
 
 
-def fabric_faults(scenario: Sections) -> Iterator[Fault]:
+def fabric(scenario: Sections) -> Iterator[Fault]:
     """Everything in the section `fabric` that contradicts something else in it."""
     yield from _of_section(scenario.fabric)
+    if not isinstance(scenario.fabric, HtsimTopology):
+        for number, change in enumerate(scenario.fabric.degraded):
+            if not change.model_dump(exclude={"link", "count"}, exclude_none=True):
+                text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency, buffer or loss"
+                yield ("fabric", "degraded", number), text
 
 
 def _of_section(section: FabricSection) -> Iterator[Fault]:
@@ -56,49 +60,6 @@ def _of_section(section: FabricSection) -> Iterator[Fault]:
             yield from _dragonfly(fabric)
         case Sites() as fabric:
             yield from _sites(fabric)
-
-
-def host_count(scenario: Sections) -> int | None:
-    """How many hosts the fabric has; None where a file says so."""
-    return hosts_of(scenario.fabric)
-
-
-def site_hosts(scenario: Sections) -> list[int]:
-    """How many hosts each site has; none where there are no sites."""
-    return [hosts_of(site) or 0 for site in scenario.fabric.fabrics] if isinstance(scenario.fabric, Sites) else []
-
-
-def hosts_of(section: FabricSection) -> int | None:
-    """How many hosts the fabric of a section has; None where a file says so."""
-    match section:
-        case LeafSpine() as fabric:
-            return fabric.leaves * fabric.hosts_per_leaf
-        case SingleSwitch() as fabric:
-            return fabric.hosts
-        case FatTree(k=int(k)):
-            return k * (k // 2) ** 2
-        case FatTree() as fabric:
-            return (fabric.pods or 0) * (fabric.leaves_per_pod or 0) * (fabric.hosts_per_leaf or 0)
-        case MultiPlane() as fabric:
-            return fabric.leaves * (plane_numbers(fabric)["hosts_per_leaf"] or 0)
-        case RailOptimised() as fabric:
-            return fabric.groups * fabric.servers * fabric.rails
-        case RailOnly() as fabric:
-            return fabric.servers * fabric.rails
-        case Torus() as fabric:
-            return prod(fabric.dims)
-        case Dragonfly() as fabric:
-            return fabric.groups * fabric.routers_per_group * fabric.hosts_per_router
-        case Sites() as fabric:
-            return sum(hosts_of(site) or 0 for site in fabric.fabrics)
-    return None
-
-
-def plane_numbers(fabric: MultiPlane) -> dict[str, int | None]:
-    """Planes, spines and hosts per leaf: as given, else from the preset."""
-    preset = PRESETS.get(fabric.preset or "")
-    given = {name: getattr(fabric, name) for name in PLANE_KEYS if name != "rate"}
-    return {name: getattr(preset, name, None) if value is None else value for name, value in given.items()}
 
 
 def _fat_tree(fabric: FatTree) -> Iterator[Fault]:

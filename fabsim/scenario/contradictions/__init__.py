@@ -1,0 +1,33 @@
+"""Keys that are each right and together are not: checked before anything is built. A file a section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabsim.scenario.contradictions.fabric import fabric
+from fabsim.scenario.contradictions.faults import faults
+from fabsim.scenario.contradictions.packet import packet
+from fabsim.scenario.contradictions.queue import classes, queue
+from fabsim.scenario.contradictions.routing import balancer, routing
+from fabsim.scenario.contradictions.traffic import traffic_faults
+from fabsim.scenario.contradictions.transport import transport
+from fabsim.scenario.counts import host_count
+from fabsim.scenario.schema import Sections
+from fabsim.scenario.source import Fault
+
+
+def contradictions(scenario: Sections) -> list[Fault]:
+    """Paths and sentences of everything that contradicts something else."""
+    rules = (packet, fabric, routing, balancer, queue, classes, transport, faults, _packets)
+    found = [fault for rule in rules for fault in rule(scenario)]
+    hosts = host_count(scenario)
+    if hosts is not None and not found:
+        found += traffic_faults(scenario, hosts)
+    return found
+
+
+def _packets(scenario: Sections) -> Iterator[Fault]:
+    names = list(scenario.cases) or [scenario.name]
+    for case in scenario.packets:
+        if case not in names:
+            yield ("packets", case), f"there is no case {case!r}; the cases are {', '.join(map(repr, names))}"
