@@ -44,7 +44,7 @@ def cli() -> None:
 @cli.command()
 @scenario_options
 @click.option("--out", metavar="R.h5", help="Write everything to one result file.")
-@click.option("--force", is_flag=True, help="Replace a result file that exists.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
 @click.option("--plot", metavar="P.png", help="Where the picture of completions goes (.png, .svg, .pdf).")
 @click.option("--no-plot", is_flag=True, help="Draw nothing.")
 @click.option("--watch", default=32, show_default=True, type=click.IntRange(min=0), help="Links whose series to keep.")
@@ -71,9 +71,7 @@ def run(
 
     if out is not None:
         store.check_target(out, force)
-    picture = None if no_plot else picture_place(plot, scenario.name)
-    if picture is not None:
-        store.check_target(picture, True)
+    picture = None if no_plot else picture_place(plot, scenario.name, force)
     packets = packet_times(scenario)
     done = [
         _named(run_one, variant, progress=not quiet, watch=watch, devices=devices)
@@ -129,9 +127,10 @@ cli.add_command(attribute)
 @click.argument("folder", metavar="DIR")
 @click.option("--cases", "pattern", default="*", show_default=True, metavar="GLOB", help="Cases or rows that fit.")
 @click.option("--csv", "table", metavar="OUT.csv", help="Write the table with all columns.")
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
 @click.option("--summary", is_flag=True, help="A line for each family of cases, in place of one for each case.")
 @device_option
-def validate(folder: str, pattern: str, table: str | None, summary: bool, device: str | None) -> None:
+def validate(folder: str, pattern: str, table: str | None, force: bool, summary: bool, device: str | None) -> None:
     """Compare with packets, or with published measurements.
 
     A directory of packet-level results has each of its cases run. One of scenarios with a table of what others have
@@ -148,7 +147,7 @@ def validate(folder: str, pattern: str, table: str | None, summary: bool, device
     from fabsim import published, store, validation
 
     if table is not None:
-        store.check_target(table, True)
+        store.check_target(table, force)
     beside: Any = published if (Path(folder) / published.NAME).exists() else validation
     if summary and beside is published:
         raise InputError(f"--summary: {folder} has published rows, which are few; leave it out")

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from fabsim.errors import InputError, Stopped
-from fabsim.store import Sheet, decode, encode, publish
+from fabsim.store import Sheet, check_folder, decode, encode, publish
 
 DIGITS = 16
 """Hexadecimal digits of the checksum in a name: 64 bits."""
 
 PLAN = "plan.json"
+WHOLE = "sweep.h5"
 Plan = dict[str, Any]
 
 
@@ -39,7 +40,7 @@ class Journal:
     @property
     def whole(self) -> Path:
         """The file of all shards."""
-        return self.folder / "sweep.h5"
+        return self.folder / WHOLE
 
     def done(self) -> dict[int, Path]:
         """The finished shards by number."""
@@ -93,14 +94,22 @@ def begin(folder: str | Path, plan: Plan) -> Journal:
         OSError: it cannot be written.
     """
     place = Path(folder)
-    if not place.parent.is_dir():
-        raise InputError(f"{folder}: there is no folder {place.parent}; make it first, or name another place")
+    check_folder(place, "a sweep")
     shards(place).mkdir(parents=True, exist_ok=True)
     with suppress(InputError):  # it is there already
         publish(place / PLAN, json.dumps(plan).encode())
     found = existing(place)
     assert found is not None
     return found
+
+
+def forget(folder: str | Path) -> None:
+    """Remove the sweep in a folder, finished or not, and nothing else that may lie there. The plan goes first: whoever
+    looks meanwhile finds a sweep that has not begun."""
+    place = Path(folder)
+    (place / PLAN).unlink(missing_ok=True)
+    for file in (place / WHOLE, *shards(place).glob("[0-9]*-*")):
+        file.unlink(missing_ok=True)
 
 
 def existing(folder: str | Path) -> Journal | None:
@@ -110,8 +119,7 @@ def existing(folder: str | Path) -> Journal | None:
         InputError: the path is a file, or a folder of something else, or its plan cannot be read.
     """
     place = Path(folder)
-    if place.is_file():
-        raise InputError(f"{folder}: is a file; a sweep is a folder, so name another place")
+    check_folder(place, "a sweep")
     plan = place / PLAN
     if not plan.is_file():
         if place.is_dir() and any(file.name != "shards" for file in place.iterdir()):

@@ -133,16 +133,20 @@ def use_device(kind: str | None, count: int | None = None) -> None:
     jax.config.update("jax_default_device", device)
 
 
-def picture_place(given: str | None, name: str) -> Path:
-    """Where a picture goes: the given place, else ./fabsim-out, else (nothing may be written here) a new folder.
+def picture_place(given: str | None, name: str, force: bool) -> Path:
+    """Where a picture goes: the given place, else ./fabsim-out, else (nothing may be written here) a new folder. In
+    ./fabsim-out the picture of a run is that of the last one.
 
-    Raises InputError for an ending that no picture has.
+    Raises InputError for an ending that no picture has, and for a given place that has a file, unless `force` is on.
     """
     if given is not None:
+        from fabsim.store import check_target
+
         if Path(given).suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError(f"{given}: a picture ends in .png, .svg or .pdf")
+        check_target(given, force)
         return Path(given)
-    file = f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-') or 'run'}.png"
+    file = f"{plain(name)}.png"
     folder = Path(OUT_FOLDER)
     try:
         folder.mkdir(exist_ok=True)
@@ -151,3 +155,8 @@ def picture_place(given: str | None, name: str) -> Path:
     except OSError:
         pass
     return Path(tempfile.mkdtemp(prefix=f"{OUT_FOLDER}-")) / file
+
+
+def plain(name: str) -> str:
+    """A name as part of one of a file: "my first" is my-first."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from errno import ENOSPC
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import h5netcdf
@@ -62,9 +64,12 @@ def decode(path: str | Path) -> dict[str, Sheet]:
         InputError: as `check_source`.
     """
     check_source(path)
-    with h5py.File(path, "r") as file:
-        groups = {name: group for name, group in file.items() if isinstance(group, h5py.Group)}
-        return {"": _get(file)} | {name: _get(group) for name, group in groups.items()}
+    try:
+        with h5py.File(path, "r") as file:
+            groups = {name: group for name, group in file.items() if isinstance(group, h5py.Group)}
+            return {"": _get(file)} | {name: _get(group) for name, group in groups.items()}
+    except (OSError, RuntimeError) as error:  # both are h5py's words for bytes that are not what was written
+        raise InputError(f"{path}: is damaged and cannot be read ({error}); write it again") from None
 
 
 def check_source(path: str | Path) -> None:
@@ -83,15 +88,39 @@ def check_target(path: str | Path, force: bool = False) -> None:
     """Refuses a place where a result could not be put, before the work is done rather than after.
 
     Raises:
-        InputError: the folder is missing, the path is a folder, or the file exists and `force` is off.
+        InputError: the folder is missing or cannot be written to, the path is a folder, or the file exists and `force`
+            is off.
     """
     target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}; make it first, or name another place")
+    _check_parent(target)
     if target.is_dir():
         raise InputError(f"{path}: is a folder; name a file in it")
     if target.exists() and not force:
         raise InputError(f"{path}: exists already; give --force to replace it, or name another file")
+
+
+def check_folder(path: str | Path, what: str) -> None:
+    """Refuses a place where a folder could not be made, before the work is done. what: what it would be, in words.
+
+    Raises:
+        InputError: the path is a file, or the folder above is missing or cannot be written to.
+    """
+    if Path(path).is_file():
+        raise InputError(f"{path}: is a file; {what} is a folder, so name another place")
+    _check_parent(Path(path) / "x" if Path(path).is_dir() else Path(path))
+
+
+def _check_parent(target: Path) -> None:
+    """Refuses a place whose folder is not there, or takes no file."""
+    folder = target.parent
+    if not folder.is_dir():
+        raise InputError(f"{target}: there is no folder {folder}; make it first, or name another place")
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise
+        raise InputError(f"{folder}: cannot be written to ({error.strerror}); name another place") from None
 
 
 def publish(path: str | Path, content: bytes, force: bool = False) -> None:

@@ -100,14 +100,30 @@ def test_overrides_in_every_command_that_takes_a_scenario(small: str, capsys: py
         (["show", "small.yaml"], "not a result file"),
         (["show", "none.h5"], "no such file"),
         (["validate", "."], "no summary.csv"),
+        (["run", "small.yaml", "--plot", "there.png"], "there.png: exists already; give --force"),
+        (["attribute", "small.yaml", "--plot", "there.png", "--quiet"], "there.png: exists already; give --force"),
+        (["validate", ".", "--csv", "there.png"], "there.png: exists already; give --force"),
+        (["tune", "tune.yaml", "--out", "there.png"], "there.png: is a file; a tuning is a folder"),
+        (["tune", "tune.yaml", "--out", "no/such"], "no/such: there is no folder no"),
+        (["tune", "tune.yaml", "--out", "."], ".: has tuned.yaml, and no journal of a tuning; give --force"),
+        (["show", "damaged.h5"], "damaged.h5: is damaged and cannot be read"),
+        (["check", "small.yaml", "--set", "packets={small: empty.csv}"], "packets.small: empty.csv:1: the file is emp"),
+        (["check", "small.yaml", "--set", "packets={small: .}"], "packets.small: '.' is a folder; name a file in it"),
+        (["check", "small.yaml", "--set", "prices=empty.csv"], "empty; a price list is a mapping of keys to values"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
     small: str, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("tune.yaml").write_text(SMALL + "tune: {steps: 1}\n")
+    Path("there.png").write_text("mine")
+    Path("tuned.yaml").write_text("mine")
+    Path("empty.csv").write_text("")
+    Path("damaged.h5").write_bytes(b"\x89HDF\r\n\x1a\nxxxx")
     assert main(arguments) == 2
     shown = capsys.readouterr()
     assert says in shown.err
+    assert Path("there.png").read_text() == Path("tuned.yaml").read_text() == "mine"
     assert "Traceback" not in shown.err
     assert not shown.out
 

@@ -266,10 +266,20 @@ def test_another_scenario_is_refused(folder: Path, capsys: pytest.CaptureFixture
     assert main(["sweep", "s.yaml", "--out", "d", "--set", "fabric.rate=200 Gbps"]) == 2
     told = capsys.readouterr().err
     assert told.startswith("d: holds the sweep of another scenario ('rate: 400 Gbps' there, 'rate: 200 Gbps' here)")
+    assert "name another folder, begin anew with --force, or give the scenario" in told
     assert Path("d/plan.json").read_bytes() == plan_
+    anew = ["sweep", "s.yaml", "--out", "d", "--set", "fabric.rate=200 Gbps", "--force"]
+    assert main([*anew, "--rank", "7", "--ranks", "8"]) == 2
+    assert "one process of several would remove what the others do" in capsys.readouterr().err
+    Path("d/notes.txt").write_text("mine")
+    assert main(anew) == 0
+    assert fabsim.open("d").completion_max.notnull().all()
+    assert Path("d/notes.txt").read_text() == "mine"
     Path("other").mkdir()
     Path("other/mine.txt").write_text("mine")
     assert main(["sweep", "s.yaml", "--out", "other"]) == 2
+    assert main(["sweep", "s.yaml", "--out", "other", "--force"]) == 2
+    assert Path("other/mine.txt").read_text() == "mine"
     assert "holds something else than a sweep" in capsys.readouterr().err
     assert main(["sweep", "s.yaml", "--out", "no/such"]) == 2
     assert "there is no folder no" in capsys.readouterr().err

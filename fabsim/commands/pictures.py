@@ -34,7 +34,8 @@ OF_SWEEPS = ("curves", "heat", "pareto", "share", "time")
 @click.option("--by", metavar="AXIS", help="Of a sweep: a line for each value; for heat the vertical axis.")
 @at_option
 @click.option("--out", metavar="P.png", help="Where it goes (.png, .svg, .pdf).")
-def plot(result: str, out: str | None, chosen: Sequence[str], **given: Any) -> None:
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+def plot(result: str, out: str | None, force: bool, chosen: Sequence[str], **given: Any) -> None:
     """Draw a result file or a sweep.
 
     \b
@@ -56,7 +57,7 @@ def plot(result: str, out: str | None, chosen: Sequence[str], **given: Any) -> N
         name = " ".join(filter(None, [data.attrs["name"], given["kind"], given["metric"]]))
     else:
         name, figure = _of_run(result, given["kind"] or "overview", given["case"], given["links"])
-    place = picture_place(out, name)
+    place = picture_place(out, name, force)
     plots.save(figure, place)
     click.echo(f"picture: {place}")
 

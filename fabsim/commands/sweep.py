@@ -12,13 +12,21 @@ from fabsim.options import load_scenario, scenario_options, use_device
 @click.command()
 @scenario_options
 @click.option("--out", metavar="DIR", help="A folder for what is finished; given again, the sweep goes on.")
+@click.option("--force", is_flag=True, help="Begin anew where the folder holds a sweep.")
 @click.option("--dry-run", is_flag=True, help="Print the plan (programs, batches, memory, time), and run nothing.")
 @click.option("--rank", type=click.IntRange(min=0), help="Number of this process, from 0; else as SLURM or JAX say.")
 @click.option("--ranks", type=click.IntRange(min=1), help="How many processes share the sweep.")
 @click.option("--devices", type=click.IntRange(min=1), help="Devices to spread over; all, if not given (a CPU is one).")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def sweep(
-    out: str | None, dry_run: bool, rank: int | None, ranks: int | None, devices: int | None, quiet: bool, **given: Any
+    out: str | None,
+    force: bool,
+    dry_run: bool,
+    rank: int | None,
+    ranks: int | None,
+    devices: int | None,
+    quiet: bool,
+    **given: Any,
 ) -> None:
     """Run every point of the `sweep` section: in few programs, in batches, on all devices.
 
@@ -45,7 +53,7 @@ def sweep(
 
         click.echo(preview(scenario, devices=devices, progress=not quiet))
         return
-    found = run_sweep(scenario, out, rank=mine, devices=devices, progress=not quiet)
+    found = run_sweep(scenario, out, force=force, rank=mine, devices=devices, progress=not quiet)
     click.echo(as_text(found))
     if out is not None:
         click.echo(f"sweep: {out}")

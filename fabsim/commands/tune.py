@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from fabsim.options import load_scenario, picture_place, scenario_options, use_device
+from fabsim.options import load_scenario, picture_place, plain, scenario_options, use_device
 
 
 @click.command()
 @scenario_options
 @click.option("--check", is_flag=True, help="Compare gradients with finite differences in float64, and stop there.")
 @click.option("--out", metavar="DIR", help="A folder for result, tuned scenario, pictures, and the journal.")
-@click.option("--force", is_flag=True, help="Begin anew where the folder has a journal of the same tuning.")
+@click.option("--force", is_flag=True, help="Begin anew where the folder holds a tuning.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def tune(check: bool, out: str | None, force: bool, quiet: bool, **given: Any) -> None:
     """Descend along the gradient through the simulator, as the `tune` section says.
@@ -38,7 +38,8 @@ def tune(check: bool, out: str | None, force: bool, quiet: bool, **given: Any) -
 
     folder = None if out is None else Path(out)
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        tune_text.check_folder(folder, force)
+        folder.mkdir(exist_ok=True)
     found = tuning.tune(scenario, out=folder, force=force, progress=not quiet)
     click.echo(tune_text.as_text(found))
     if folder is not None:
@@ -52,8 +53,11 @@ def tune(check: bool, out: str | None, force: bool, quiet: bool, **given: Any) -
 @click.option("--top", default=10, show_default=True, type=click.IntRange(min=1), help="Entries of each table.")
 @click.option("--plot", metavar="P.png", help="Where the heat map goes (.png, .svg, .pdf).")
 @click.option("--no-plot", is_flag=True, help="Draw nothing.")
+@click.option("--force", is_flag=True, help="Replace a picture that exists.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def attribute(objective: str, top: int, plot: str | None, no_plot: bool, quiet: bool, **given: Any) -> None:
+def attribute(
+    objective: str, top: int, plot: str | None, no_plot: bool, force: bool, quiet: bool, **given: Any
+) -> None:
     """Say which link, tier, host and buffer costs what: elasticities from one backward pass, the largest run to check.
 
     \b
@@ -66,14 +70,23 @@ def attribute(objective: str, top: int, plot: str | None, no_plot: bool, quiet: 
     from fabsim.scenario.run import run
     from fabsim.tuning import attribute as attribution
 
-    for case, variant in scenario.variants.items():
+    cases = scenario.variants
+    places = {
+        case: picture_place(_of_case(plot, case, len(cases) > 1), f"{case} {objective} by link", force)
+        for case in cases if not no_plot
+    }  # fmt: skip
+    for case, variant in cases.items():
         found = attribution.attribute(variant, objective)
         click.echo((f"case {case}\n" if scenario.cases else "") + attribution.as_text(found, top))
-        if not no_plot:
-            place = picture_place(plot, f"{case} {objective} by link")
+        if place := places.get(case):
             shown = plots.Shown(-found.capacity, f"{objective} (% less for 1 % more rate)")
             plots.save(plots.heat_map(run(variant, progress=not quiet), shown), place)
             click.echo(f"picture: {place}")
+
+
+def _of_case(plot: str | None, case: str, several: bool) -> str | None:
+    """The picture of one of several cases: map.png is map-ECMP.png of the case ECMP."""
+    return plot if plot is None or not several else str(Path(plot).with_stem(f"{Path(plot).stem}-{plain(case)}"))
 
 
 def _scenario(given: dict[str, Any]) -> Any:

@@ -56,7 +56,9 @@ class Descents:
             aside.unlink(missing_ok=True)
         with np.load(path, allow_pickle=False) as file:
             if str(file["stamp"]) != stamp:
-                raise InputError(f"{path}: is the journal of another tuning; name another folder, or remove the file")
+                raise InputError(
+                    f"{path}: is the journal of another tuning; name another folder, or begin anew with --force"
+                )
             leaves, shape = jax.tree.flatten(tree)
             kept = [jnp.asarray(file[f"leaf{number}"]) for number in range(len(leaves))]
             tables = {name: file[name] for name in ("history", "smooth", "figures")}

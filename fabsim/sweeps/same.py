@@ -9,6 +9,8 @@ from typing import Any
 from fabsim.errors import InputError
 from fabsim.journal import Journal
 
+INSTEAD = "name another folder, begin anew with --force"
+
 
 def refuse_another(told: Mapping[str, Any], found: Journal) -> None:
     """Raises InputError, with the first line or the file that differs, for a folder that holds the sweep of another
@@ -23,11 +25,11 @@ def refuse_another(told: Mapping[str, Any], found: Journal) -> None:
         now = next((line[2:].strip() for line in changes if line[0] == "+"), "nothing")
         raise InputError(
             f"{found.folder}: holds the sweep of another scenario ({was!r} there, {now!r} here); "
-            "name another folder, or give the scenario that it was begun with"
+            f"{INSTEAD}, or give the scenario that it was begun with"
         )
     changed = [name for name, checksum in found.plan["files"].items() if told["files"].get(name) != checksum]
     if changed:
         raise InputError(
             f"{found.folder}: holds a sweep that was begun with another content of {' and '.join(changed)}; "
-            "name another folder, or put back what stood there"
+            f"{INSTEAD}, or put back what stood there"
         )

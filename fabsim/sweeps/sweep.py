@@ -35,6 +35,7 @@ def sweep(
     scenario: Scenario,
     out: str | Path | None = None,
     *,
+    force: bool = False,
     rank: Rank | None = None,
     devices: int | None = None,
     progress: bool = True,
@@ -44,6 +45,7 @@ def sweep(
     Args:
         out: a folder in which everything that is finished is safe, and from which a sweep that was stopped goes on; in
             memory only, if not given.
+        force: begin anew where `out` holds a sweep, of whatever scenario.
         rank: the part of the shards that this process does; all of them, if not given.
         devices: how many to spread batches over; what suits the machine, if not given.
         progress: a bar on stderr, where that is a terminal.
@@ -53,16 +55,19 @@ def sweep(
         done yet; `reason` says why.
 
     Raises:
-        InputError: no sweep in the scenario, none of its points can be built, or another sweep in `out`.
+        InputError: no sweep in the scenario, none of its points can be built, another sweep in `out`, or `force` where
+            several processes share a folder.
         Stopped: every point failed.
         OSError: the disk is full; what was finished stays.
     """
     if scenario.sweep is None:
         text = "sweep: this scenario has none; say what to vary under sweep: grid:"
         raise InputError(scenario.source.sentence((), text))
+    if force and rank is not None and rank.count > 1:
+        raise InputError("--force: one process of several would remove what the others do; remove the folder by hand")
     points, compiler = design(scenario), Compiler()
     text = scenario.resolved()
-    kept, todo = _begin(scenario, text, points, compiler, out, devices, progress)
+    kept, todo = _begin(scenario, text, points, compiler, out, force, devices, progress)
     for line in trace_lines(scenario, todo, points, compiler):
         tqdm.write(line, file=sys.stderr)
     while True:
@@ -89,10 +94,11 @@ def _begin(
     points: Design,
     compiler: Compiler,
     out: str | Path | None,
+    force: bool,
     devices: int | None,
     progress: bool,
 ) -> tuple[Keeper, Plan]:
-    """Where shards are kept, and the plan: that of the folder, if it has one for this scenario."""
+    """Where shards are kept, and the plan: that of the folder, if it has one for this scenario, and is not forced."""
 
     def planned() -> Plan:
         return plan(scenario, points, compiler, devices or 1, progress=progress)
@@ -100,6 +106,9 @@ def _begin(
     if out is None:
         return Memory(), planned()
     found = journal.existing(out)
+    if force and found is not None:
+        journal.forget(out)
+        found = None
     told = _told(scenario, text)
     if found is None:
         found = journal.begin(out, {**told, **planned().data()})

@@ -119,7 +119,7 @@ def instead(scenario: Scenario, task: Task, names: Sequence[str]) -> list[str]:
     """A sentence for each parameter that changes nothing: its place, and what does change something."""
     from fabsim.tuning.attribute import felt
 
-    rest = felt(task.base, task.objective)
+    rest = [name for name in felt(task.base, task.objective) if name not in names]
     use = f"tune {', '.join(rest)} instead" if rest else "nothing else does, either"
     keys = [entry.key for entry in plan_of(scenario).changes]
     text = "its gradient is exactly zero: the objective does not depend on it here"

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fabsim import store
+from fabsim.errors import InputError
 from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.topology import link_names
 from fabsim.tuning.certificate import Tuning
-from fabsim.tuning.tuned import write_tuned
+from fabsim.tuning.tune import JOURNAL
+from fabsim.tuning.tuned import SPLIT, TUNED, write_tuned
 from fabsim.typing import Float
 from fabsim.units import show_rate, show_size, show_time
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
 FEW = 12
 """Levels of a parameter that are listed one by one."""
+RESULT = "tune.h5"
+PICTURES = ("history.png", "before_after.png")
+FILES = (RESULT, TUNED, SPLIT, *PICTURES)
+"""What is written into the folder of a tuning, beside its journal."""
 WITHIN = 0.01
 """How near to the optimum of the linear program counts as reached."""
 
@@ -96,15 +103,27 @@ def _shown(name: str, value: float) -> str:
     return show_time(value) if name in ("traffic.start", "transport.target") else f"{value:.4g}"
 
 
+def check_folder(folder: Path, force: bool) -> None:
+    """Refuses a folder in which files would be replaced that are no tuning's to go on from.
+
+    Raises:
+        InputError: as `fabsim.store.check_folder`; files of these names without a journal, while `force` is off.
+    """
+    store.check_folder(folder, "a tuning")
+    there = [name for name in FILES if (folder / name).exists()]
+    if there and not force and not (folder / JOURNAL).exists():
+        text = f"has {', '.join(there)}, and no journal of a tuning"
+        raise InputError(f"{folder}: {text}; give --force to replace what is there, or name another folder")
+
+
 def write(scenario: Scenario, tuning: Tuning, folder: Path) -> list[Path]:
     """The result, the tuned scenario and two pictures, into a folder."""
     from fabsim import plots
 
-    result = folder / "tune.h5"
+    result, pictures = folder / RESULT, [folder / name for name in PICTURES]
     publish(result, encode({"": sheet(scenario, tuning)}), force=True)
     tuned = write_tuned(scenario, tuning.base, tuning.parameters, tuning.tuned.raw, folder)
     names = [name for name, _ in tuning.objective.weights]
-    pictures = folder / "history.png", folder / "before_after.png"
     plots.save(plots.descent(tuning.tuned.history, tuning.tuned.smooth, " + ".join(names)), pictures[0])
     plots.save(
         plots.before_after(tuning.busy * 1e6, "line-rate time of the link (us)", tuning.optimum * 1e6), pictures[1]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
     from fabsim.study.parameters import Levels, Parameter
 
-SPLIT = "split.csv"
+SPLIT, TUNED = "split.csv", "tuned.yaml"
 
 
 def write_tuned(
@@ -78,8 +78,8 @@ def write_tuned(
     whole = {key: value for key, value in scenario.source.data.items() if key not in ("tune", "sweep", "packets")}
     found = _elsewhere(scenario, whole, folder)
     text = validated(override(replace(scenario.source, data=found), changes)).resolved()
-    publish(folder / "tuned.yaml", text.encode(), force=True)
-    return folder / "tuned.yaml"
+    publish(folder / TUNED, text.encode(), force=True)
+    return folder / TUNED
 
 
 def split_table(fabric: Fabric, routes: Routes) -> bytes:
