@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -44,11 +44,13 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True)
 class Dimension:
-    """A kind of quantity: its name, the factor of each unit to the inner one, and how to write it."""
+    """A kind of quantity: its name, the factor of each unit to the inner one, how to write it, and the largest one,
+    which is more than any network has and less than numbers of 32 bits bear."""
 
     name: str
     factors: Mapping[str, float]
     example: str
+    most: str
 
     def read(self, text: object) -> tuple[float, str]:
         """The value in the inner unit and the unit that was written.
@@ -67,7 +69,15 @@ class Dimension:
             raise UnitError(f"not a finite number: {shown(text)}; write it like {self.example}")
         if number < 0:
             raise UnitError(f"must not be negative: {shown(text)}; write it like {self.example}")
+        if number * self.factors[unit] > self.bound:
+            raise UnitError(f"more than {self.most}: {shown(text)}; write it like {self.example}")
         return number * self.factors[unit], unit
+
+    @cached_property
+    def bound(self) -> float:
+        """The largest one, in the inner unit."""
+        number, unit = self._split(self.most)
+        return number * self.factors[unit]
 
     def parse(self, text: object) -> float:
         """The value in the inner unit (bytes, bytes per second or seconds)."""
@@ -87,15 +97,19 @@ class Dimension:
 @lru_cache(maxsize=4096)
 def _number_and_unit(text: str) -> tuple[float, str]:
     """What QuantiPhy makes of it; remembered, since a sweep reads the same text thousands of times."""
+    number = _NUMBER_AND_UNIT.fullmatch(text)
+    if number and number[2]:  # QuantiPhy knows an exponent or a prefix, not both: 1e3 km
+        one = _Quantity(f"1 {number['unit']}", binary=True)
+        return float(text.removesuffix(number["unit"])) * float(one), str(one.units)
     quantity = _Quantity(text, binary=True)
     return float(quantity), str(quantity.units)
 
 
-RATE = Dimension("a rate", _RATES, "'400 Gbps' or '50 GB/s'")
-TIME = Dimension("a time", _TIMES, "'10 us' or '2 ms'")
-LATENCY = Dimension("a latency", {**_TIMES, "m": FIBRE_DELAY}, "'1 us' or '20 km' (of fibre)")
-SIZE = Dimension("a size", {**_BYTES, **_BITS}, "'2 MB' or '16 KiB'")
-AMOUNT = Dimension("an amount of data", {**_BYTES, **_BITS, "BDP": 1.0}, "'1.5 BDP' or '400 kB'")
+RATE = Dimension("a rate", _RATES, "'400 Gbps' or '50 GB/s'", "1 PB/s")
+TIME = Dimension("a time", _TIMES, "'10 us' or '2 ms'", "1000000 h")
+LATENCY = Dimension("a latency", {**_TIMES, "m": FIBRE_DELAY}, "'1 us' or '20 km' (of fibre)", "1 h")
+SIZE = Dimension("a size", {**_BYTES, **_BITS}, "'2 MB' or '16 KiB'", "1 PB")
+AMOUNT = Dimension("an amount of data", {**_BYTES, **_BITS, "BDP": 1.0}, "'1.5 BDP' or '400 kB'", "1 PB")
 
 
 @dataclass(frozen=True)

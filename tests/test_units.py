@@ -17,6 +17,7 @@ from fabsim.units import Amount, UnitError
     [
         ("400 Gbps", 50e9), ("400Gbps", 50e9), ("400 Gb/s", 50e9), ("400 Gbit/s", 50e9), ("50 GB/s", 50e9),
         ("1.6 Tbps", 200e9), ("100 Mb/s", 12.5e6), ("8 bps", 1.0), ("1e3 B/s", 1e3), ("1 GBps", 1e9),
+        ("1e2 Gbps", 12.5e9),
     ],
 )  # fmt: skip
 def test_rates(text: str, bytes_per_second: float) -> None:
@@ -40,6 +41,7 @@ def test_times(text: str, seconds: float) -> None:
     [
         ("16 KiB", 16384), ("16 kB", 16000), ("16 KB", 16000), ("9 MiB", 9 * 2**20), ("2 MB", 2e6), ("4150 B", 4150),
         ("16 Kib", 2048), ("1 GiB", 2**30), ("1_000 B", 1000), ("8 bits", 1), ("1500 bytes", 1500),
+        ("1e3 kB", 1e6), ("1_0e-1KiB", 1024),
     ],
 )  # fmt: skip
 def test_sizes(text: str, count: float) -> None:
@@ -106,4 +108,23 @@ def test_numbers_for_people() -> None:
 def test_what_is_shown_reads_back_to_four_digits(value: float) -> None:
     assert units.size(units.show_size(value)) == pytest.approx(value, rel=6e-4)
     assert units.rate(units.show_rate(value)) == pytest.approx(value, rel=6e-4)
-    assert units.time(units.show_time(value)) == pytest.approx(value, rel=6e-4)
+    seconds = min(value, 1e9)  # more is refused
+    assert units.time(units.show_time(seconds)) == pytest.approx(seconds, rel=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "text", "most"),
+    [
+        (units.TIME, "1e30 s", "1000000 h"),
+        (units.LATENCY, "1e9 km", "1 h"),
+        (units.SIZE, "2 PB", "1 PB"),
+        (units.AMOUNT, "1e20 BDP", "1 PB"),
+        (units.RATE, "9 Pbps", "1 PB/s"),
+    ],
+)
+def test_what_no_network_has_is_refused(dimension: units.Dimension, text: str, most: str) -> None:
+    assert dimension.parse(most) == dimension.bound
+    if text == "9 Pbps":  # 1.125 PB/s
+        assert dimension.bound < 9e15 / 8
+    with pytest.raises(units.UnitError, match=f"more than {most}: '{text}'; write it like"):
+        dimension.parse(text)

@@ -15,14 +15,18 @@ from fabsim.errors import InputError, InputWarning
 def read_text(path: str | Path) -> str:
     """The text of a file, unpacked where its name ends in .gz. Raises InputError where it cannot be read."""
     try:
-        if str(path).endswith(".gz"):
-            with gzip.open(path, "rt", encoding="utf-8") as file:
-                return file.read()
-        return Path(path).read_text(encoding="utf-8")
+        opener = gzip.open if str(path).endswith(".gz") else open
+        with opener(path, "rt", encoding="utf-8") as file:
+            text = file.read()
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text; give a file of text") from None
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not text.strip():
+        raise InputError(f"{path}:1: the file is empty")
+    return text
 
 
 def records(
@@ -37,14 +41,16 @@ def records(
     reader.fieldnames = names
     missing = [name for name in needed if name not in names]
     if missing:
-        raise InputError(f"{path}:1: no column {', '.join(missing)}: {', '.join(needed)} are needed")
+        there = f"given {', '.join(names)}"
+        raise InputError(f"{path}:1: no column {', '.join(missing)}, {there}; {', '.join(needed)} are needed")
     unused = [name for name in names if name not in needed and name not in optional]
     if unused:
         warnings.warn(f"{path}:1: columns not used: {', '.join(unused)}", InputWarning, stacklevel=3)
     for fields in reader:
         place = f"{path}:{reader.line_num}"
         if None in fields or None in fields.values():
-            raise InputError(f"{place}: {len(names)} fields are needed, as in the header")
+            given = "more" if None in fields else "fewer"
+            raise InputError(f"{place}: {len(names)} fields are needed, as in the header, given {given}")
         yield place, fields
 
 

@@ -11,6 +11,7 @@ from fabsim.scenario.classes import class_lines
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.transport import Window
+from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.schedule import event_lines
 from fabsim.scenario.site_lines import site_lines
@@ -29,6 +30,7 @@ FOR_LOSSES = ("loss", "freeze", "explore")
 def report(scenario: Scenario) -> str:
     """Sizes, derived defaults, steps and memory of a scenario and of each of its cases, and once what each fabric is
     made of. Raises InputError."""
+    packet_times(scenario)  # for its refusals
     priced: list[object] = []
     parts = [f"{scenario.source.name}: {scenario.name}: no faults found"]
     for case, variant in scenario.variants.items():

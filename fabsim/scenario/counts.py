@@ -1,4 +1,4 @@
-"""How many hosts a fabric has, from its numbers alone."""
+"""How many hosts and cables a fabric has, from its numbers alone."""
 
 from __future__ import annotations
 
@@ -48,6 +48,34 @@ def hosts_of(section: FabricSection) -> int | None:
         case Sites() as fabric:
             return sum(hosts_of(site) or 0 for site in fabric.fabrics)
     return None
+
+
+def cables_of(section: FabricSection) -> int:
+    """How many cables the fabric of a section has; 0 where a file says so."""
+    hosts = hosts_of(section) or 0
+    match section:
+        case LeafSpine() as fabric:
+            return hosts + fabric.leaves * fabric.spines * fabric.uplinks
+        case FatTree(k=int()):
+            return 3 * hosts
+        case FatTree() as fabric:
+            leaf_uplinks, agg_uplinks = fabric.leaf_uplinks or 0, fabric.agg_uplinks or 0
+            return hosts + (fabric.pods or 0) * leaf_uplinks * ((fabric.leaves_per_pod or 0) + agg_uplinks)
+        case MultiPlane() as fabric:
+            numbers = plane_numbers(fabric)
+            return (numbers["planes"] or 1) * (hosts + fabric.leaves * (numbers["spines"] or 0) * fabric.uplinks)
+        case RailOptimised() as fabric:
+            return hosts + fabric.groups * fabric.rails * fabric.spines * fabric.uplinks
+        case Torus() as fabric:
+            return hosts * (1 + len(fabric.dims))
+        case Dragonfly() as fabric:
+            routers = fabric.groups * fabric.routers_per_group
+            return hosts + routers * (fabric.routers_per_group + fabric.global_links) // 2
+        case Sites() as fabric:
+            inside = sum(map(cables_of, fabric.fabrics))
+            borders = fabric.border.switches * fabric.border.links * len(fabric.fabrics)
+            return inside + borders + sum(haul.links for haul in fabric.routes) * fabric.border.switches
+    return hosts
 
 
 def plane_numbers(fabric: MultiPlane) -> dict[str, int | None]:

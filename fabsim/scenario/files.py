@@ -21,6 +21,8 @@ def existing(scenario: Scenario, where: KeyPath, name: str) -> Path:
     path = scenario.file(name)
     if not path.is_file():
         text = f"there is no file {str(path)!r}; paths start at the folder of the scenario"
+        if path.is_dir():
+            text = f"{str(path)!r} is a folder; name a file in it"
         raise PlacedError(scenario.source.sentence(where, text))
     return path
 

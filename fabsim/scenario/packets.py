@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.formats.text import real, records
+from fabsim.scenario.files import existing
 from fabsim.typing import Float
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FINISH = "rx_finish_us"
 """The last byte at the receiver; a file that has only `finish_us` (the sender knows) is of another kind."""
+OTHERS = ("flow_id", "src", "dst", "bytes", "finish_us")
+"""Columns that such a file may have, too."""
 
 
 def packet_times(scenario: Scenario) -> dict[str, Float]:
@@ -28,25 +30,16 @@ def packet_times(scenario: Scenario) -> dict[str, Float]:
 
 
 def _read(scenario: Scenario, case: str, name: str) -> Float:
-    path = scenario.file(name)
-    if not path.is_file():
-        text = f"there is no file {str(path)!r}; paths start at the folder of the scenario"
-        raise InputError(scenario.source.sentence(("packets", case), text))
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [column for column in ("start_us", FINISH) if column not in (reader.fieldnames or ())]
-        if missing:
-            text = f"{path}:1: has no column {missing[0]!r}; give start_us and {FINISH}, in microseconds"
-            raise InputError(scenario.source.sentence(("packets", case), text))
-        times = [_time(row, f"{path}:{reader.line_num}") for row in reader]
+    where = ("packets", case)
+    path = existing(scenario, where, name)
+    try:
+        times = [_time(fields, place) for place, fields in records(path, ("start_us", FINISH), OTHERS)]
+    except InputError as error:
+        raise InputError([scenario.source.sentence(where, text) for text in error.sentences]) from None
     return np.array(times, dtype=np.float64)
 
 
-def _time(row: dict[str, str], place: str) -> float:
+def _time(fields: dict[str, str], place: str) -> float:
     """Seconds of one row."""
-    try:
-        finish = float(row[FINISH]) if row[FINISH] else np.inf
-        return (finish - float(row["start_us"])) * 1e-6
-    except (TypeError, ValueError):
-        raise InputError(f"{place}: not a number of microseconds, given {row[FINISH]!r}; write it like 86.33") from None
+    finish = real(fields[FINISH], FINISH, place) if fields[FINISH] else np.inf
+    return (finish - real(fields["start_us"], "start_us", place)) * 1e-6

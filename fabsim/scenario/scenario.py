@@ -155,7 +155,7 @@ def _single(source: Source) -> Source:
 
 def _keys_of_the_former_kind(error: ValidationError, source: Source) -> list[KeyPath]:
     """Keys of the file in a section whose `kind` was overridden, which the new kind does not have."""
-    found = [locate(source.data, e["loc"])[0] for e in error.errors() if e["type"] == "extra_forbidden"]
+    found = [locate(source.data, e["loc"], True)[0] for e in error.errors() if e["type"] == "extra_forbidden"]
     return [path for path in found if path[:-1] in source.other_kind and not source.place(path).startswith("--set")]
 
 

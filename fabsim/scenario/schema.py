@@ -16,7 +16,6 @@ from fabsim.scenario.keys.fault import LinkFault
 from fabsim.scenario.keys.fields import (
     ALMOST,
     AutoSpan,
-    Count,
     DoneOrSpan,
     Many,
     Section,
@@ -59,7 +58,7 @@ class Sections(Section):
         "first flight", "scenario", means="what the run is called in tables, pictures and files", source="ours"
     )
     seed: Seed = like("1", 1, means="feeds everything random, unless a section gives a seed of its own", source="ours")
-    seeds: Count = like(
+    seeds: Annotated[int, Field(ge=1, le=1_000_000)] = like(
         "20",
         1,
         means="runs with so many seeds (seed, seed + 1, ...), as one batch: an ensemble",

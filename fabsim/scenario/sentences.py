@@ -4,49 +4,56 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fabsim.scenario.schema import kinds
+from fabsim.scenario.nearest import known_kinds, nearest
 from fabsim.scenario.source import KeyPath, Source
 from fabsim.units import shown
 
 Classes = Mapping[int, type[BaseModel]]
 """The section class that read each mapping, by the mapping's identity."""
+ABOUT_KEYS = ("missing", "extra_forbidden")
+"""Errors about a key, where all others are about a value."""
 
 
-_SYNONYMS = {
-    **dict.fromkeys(("bandwidth", "bitrate", "linkspeed"), "rate"),
-    **dict.fromkeys(("delay", "propagation"), "latency"),
-    **dict.fromkeys(("horizon", "end"), "until"),
-    **dict.fromkeys(("workload", "flows"), "traffic"),
-    **dict.fromkeys(("topology", "network"), "fabric"),
-    **dict.fromkeys(("congestion_control", "cc"), "transport"),
-    **dict.fromkeys(("target", "destination", "sink"), "dst"),
-    "bytes": "size",
-    "timestep": "dt",
-    "load_balancing": "routing",
-    "cwnd": "window",
-    "limit": "buffer",
-    "type": "kind",
-    "dest": "dst",
-    "source": "src",
-    "nodes": "hosts",
-    "paths": "entropies",
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a section with keys",
+    "model_type": "a section with keys",
+    "model_attributes_type": "a section with keys",
 }
-"""What others call our keys."""
+"""What was wanted, by the error that pydantic finds."""
 
 
 def sentences(error: ValidationError, source: Source, classes: Classes) -> list[str]:
     """All errors as lines."""
-    lines = []
+    found: dict[KeyPath, list[tuple[ErrorDetails, Any]]] = {}
     for details in error.errors(include_url=False):
-        path, holder = locate(source.data, details["loc"])
-        lines.append(source.sentence(path, _sentence(details, path, holder, source, classes)))
-    return list(dict.fromkeys(lines))
+        path, holder = locate(source.data, details["loc"], details["type"] in ABOUT_KEYS)
+        found.setdefault(path, []).append((details, holder))
+    return [
+        source.sentence(path, text)
+        for path, here in found.items()
+        for text in dict.fromkeys(_of_one_key(here, path, source, classes))
+    ]
+
+
+def _of_one_key(here: list[tuple[ErrorDetails, Any]], path: KeyPath, source: Source, classes: Classes) -> Iterable[str]:
+    """What is wrong with a key: one sentence, if its value is none of several types that would do."""
+    types = list(dict.fromkeys(filter(None, (_wanted(details) for details, _ in here))))
+    if len(types) > 1 and len(here) >= len(types):
+        example = _example(path, source, classes)
+        return [f"neither {' nor '.join(types)}, given {shown(here[0][0]['input'])}; write it like {example}"]
+    return [_sentence(details, path, holder, source, classes) for details, holder in here]
 
 
 def in_order(lines: Iterable[str]) -> list[str]:
@@ -59,10 +66,11 @@ def in_order(lines: Iterable[str]) -> list[str]:
     return sorted(lines, key=position)
 
 
-def locate(data: Any, loc: Iterable[str | int]) -> tuple[KeyPath, Any]:
+def locate(data: Any, loc: Iterable[str | int], missing: bool) -> tuple[KeyPath, Any]:
     """The path in the data that a pydantic location names, and the mapping or list that holds its last key.
 
     A location also names the kind of a section that has several, and alternatives of a type: those are no keys.
+    missing: whether the last step may be a key that is not there.
     """
     path: list[str | int] = []
     holder: Any = None
@@ -73,7 +81,7 @@ def locate(data: Any, loc: Iterable[str | int]) -> tuple[KeyPath, Any]:
             continue
         inner = _inner(data, step)
         if inner is _NOTHING:
-            if isinstance(data, dict):
+            if isinstance(data, dict) and missing:
                 return (*path, step), data
             continue
         path.append(step)
@@ -100,15 +108,19 @@ def _sentence(details: ErrorDetails, path: KeyPath, holder: Any, source: Source,
         case "missing":
             return f"missing; add it like '{key}: {like or '...'}'"
         case "extra_forbidden":
-            return f"unknown key, given {shown(given)}; {_nearest(key, classes.get(id(holder)))}"
+            return f"unknown key, given {shown(given)}; {nearest(key, classes.get(id(holder)))}"
         case "value_error":
             return str(context["error"])
         case "union_tag_not_found":
-            return f"missing its kind, given {shown(given)}; {_kinds(path)}"
+            return f"missing its kind, given {shown(given)}; {known_kinds(path)}"
         case "union_tag_invalid":
-            return f"there is no kind {shown(context['tag'])}; {_kinds(path, **context)}"
+            return f"there is no kind {shown(context['tag'])}; {known_kinds(path, **context)}"
         case "literal_error":
             return f"not one of the choices, given {shown(given)}; use {context['expected']}"
+        case "too_long":
+            return f"takes at most {context['max_length']} values, given {shown(given)}; write it like {like}"
+        case "too_short" if context["min_length"] > 1:
+            return f"needs at least {context['min_length']} values, given {shown(given)}; write it like {like}"
         case "too_short" | "string_too_short":
             return f"must not be empty, given {shown(given)}; write it like {like or 'a list of values'}"
         case "finite_number":
@@ -123,45 +135,25 @@ def _by_type(kind: str, given: Any, context: Mapping[str, Any], like: str) -> st
     if kind in bounds:
         word, name = bounds[kind]
         return f"must be {word} {context[name]:g}, given {shown(given)}; write it like {like}"
-    wanted = {
-        "int_type": "a whole number",
-        "int_from_float": "a whole number",
-        "float_type": "a number",
-        "bool_type": "true or false",
-        "string_type": "text",
-        "tuple_type": "a list",
-        "list_type": "a list",
-        "dict_type": "a section with keys",
-        "model_type": "a section with keys",
-        "model_attributes_type": "a section with keys",
-    }
-    what = wanted.get(kind, "right")
+    what = _TYPES.get(kind, "right")
     return f"not {what}, given {shown(given)}; write it like {like or 'key: value'}"
 
 
+def _wanted(details: ErrorDetails) -> str:
+    """The type that an error is about, in words; "" for other errors."""
+    if details["type"] == "literal_error":
+        return details.get("ctx", {})["expected"]
+    return _TYPES.get(details["type"], "")
+
+
 def _example(path: KeyPath, source: Source, classes: Classes) -> str:
-    """The example of the field that a path leads to; for a list entry, that of the list."""
-    while path and isinstance(path[-1], int):
-        path = path[:-1]
-    holder: Any = source.data
-    for step in path[:-1]:
-        holder = holder[step]
-    section = classes.get(id(holder))
-    field = section.model_fields.get(str(path[-1])) if section and path else None
-    return str(field.examples[0]) if field and field.examples else ""
-
-
-def _nearest(key: str, section: type[BaseModel] | None) -> str:
-    """The right key that is nearest to a wrong one, or all of them."""
-    names = list(section.model_fields) if section else []
-    aliases = {alias: name for alias, name in _SYNONYMS.items() if name in names}
-    near = get_close_matches(key, [*names, *aliases], 1, 0.6)
-    return f"did you mean {aliases.get(near[0], near[0])!r}?" if near else f"the keys here are {', '.join(names)}"
-
-
-def _kinds(path: KeyPath, tag: object = None, expected_tags: str = "", **_: object) -> str:
-    """The kinds that may stand there, the nearest first where one is near."""
-    names = tuple(re.findall(r"'(.+?)'", expected_tags)) or kinds(str(path[0]))
-    near = get_close_matches(str(tag), names, 1, 0.6) if tag is not None else []
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}use kind: {', '.join(names[:-1])} or {names[-1]}"
+    """The example of the field that a path leads to; of an entry of a list, or by a name of one's own, that of all."""
+    for end in range(len(path), 0, -1):
+        holder: Any = source.data
+        for step in path[: end - 1]:
+            holder = holder[step]
+        section = classes.get(id(holder))
+        field = section.model_fields.get(str(path[end - 1])) if section else None
+        if field and field.examples:
+            return str(field.examples[0])
+    return ""

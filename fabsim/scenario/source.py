@@ -21,6 +21,7 @@ from fabsim.errors import InputError
 KeyPath = tuple[str | int, ...]
 Fault = tuple[KeyPath, str]
 """The path of a key, and what is wrong with it."""
+SCENARIO = "a scenario"
 
 
 class PlacedError(InputError):
@@ -65,8 +66,8 @@ def dotted(path: KeyPath) -> str:
     return ".".join(str(step) for step in path)
 
 
-def read_file(file: str | Path) -> Source:
-    """Read a scenario file.
+def read_file(file: str | Path, what: str = SCENARIO) -> Source:
+    """Read a scenario, or another file of keys and values; `what` says what it would be.
 
     Raises:
         InputError: no such file, not readable, not YAML, empty, or not a mapping.
@@ -77,12 +78,12 @@ def read_file(file: str | Path) -> Source:
     except FileNotFoundError:
         raise InputError(f"{file}: there is no such file{_beside(path)}") from None
     except IsADirectoryError:
-        raise InputError(f"{file}: is a folder; give a scenario file such as {path / 'first.yaml'}") from None
+        raise InputError(f"{file}: is a folder; name a file in it, such as {path / 'first.yaml'}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{file}: is not UTF-8 text; a scenario is a YAML file") from None
+        raise InputError(f"{file}: is not UTF-8 text; {what} is a YAML file") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    return read_text(text, str(file), path.parent)
+    return read_text(text, str(file), path.parent, what)
 
 
 def from_dict(data: Mapping[str, Any]) -> Source:
@@ -90,13 +91,13 @@ def from_dict(data: Mapping[str, Any]) -> Source:
     return Source("<dict>", Path(), copy.deepcopy(dict(data)))
 
 
-def read_text(text: str, name: str, folder: Path) -> Source:
-    """Read the text of a scenario; `name` stands in front of every error."""
+def read_text(text: str, name: str, folder: Path, what: str = SCENARIO) -> Source:
+    """Read the text of a file; `name` stands in front of every error."""
     node = _compose(text, name)
     if node is None:
-        raise InputError(f"{name}:1:1: the file is empty; a scenario has at least the keys 'fabric' and 'traffic'")
+        raise InputError(f"{name}:1:1: the file is empty; {what} is a mapping of keys to values")
     if not isinstance(node, MappingNode):
-        raise InputError(f"{_mark(name, node)}: a scenario is a mapping of keys to values such as 'seed: 1'")
+        raise InputError(f"{_mark(name, node)}: {what} is a mapping of keys to values such as 'key: value'")
     reading = _Reading(name)
     data = reading.value(node, (), ())
     return Source(name, folder, data, reading.places, tuple(reading.errors))

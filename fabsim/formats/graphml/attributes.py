@@ -25,7 +25,7 @@ _METRES = {"m": FIBRE_DELAY, "km": 1e3 * FIBRE_DELAY}
 QUANTITIES = {
     "rate": Quantity(units.rate, {"mbps": 1e6 / 8, "gbps": 1e9 / 8, "tbps": 1e12 / 8}),
     "latency": Quantity(units.latency, _TIMES),
-    "length": Quantity(units.Dimension("a length", _METRES, "'20 km'").parse, _METRES),
+    "length": Quantity(units.Dimension("a length", _METRES, "'20 km'", "1000000 km").parse, _METRES),
     "buffer": Quantity(units.size, {"B": 1.0, "kB": 1e3, "MB": 1e6}),
     "switch_latency": Quantity(units.time, _TIMES),
 }

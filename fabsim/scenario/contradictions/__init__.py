@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fabsim.scenario.contradictions.fabric import fabric
 from fabsim.scenario.contradictions.faults import faults
+from fabsim.scenario.contradictions.many import packets, sweep
 from fabsim.scenario.contradictions.packet import packet
 from fabsim.scenario.contradictions.queue import classes, queue
 from fabsim.scenario.contradictions.routing import balancer, routing
@@ -18,16 +17,9 @@ from fabsim.scenario.source import Fault
 
 def contradictions(scenario: Sections) -> list[Fault]:
     """Paths and sentences of everything that contradicts something else."""
-    rules = (packet, fabric, routing, balancer, queue, classes, transport, faults, _packets)
+    rules = (packet, fabric, routing, balancer, queue, classes, transport, faults, packets, sweep)
     found = [fault for rule in rules for fault in rule(scenario)]
     hosts = host_count(scenario)
     if hosts is not None and not found:
         found += traffic_faults(scenario, hosts)
     return found
-
-
-def _packets(scenario: Sections) -> Iterator[Fault]:
-    names = list(scenario.cases) or [scenario.name]
-    for case in scenario.packets:
-        if case not in names:
-            yield ("packets", case), f"there is no case {case!r}; the cases are {', '.join(map(repr, names))}"

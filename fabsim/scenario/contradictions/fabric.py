@@ -4,29 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.counts import PLANE_KEYS, plane_numbers
+from fabsim.scenario.counts import PLANE_KEYS, cables_of, plane_numbers
 from fabsim.scenario.keys.direct import Dragonfly, Torus
 from fabsim.scenario.keys.fabric import FabricSection, FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
 from fabsim.scenario.keys.sites import Sites
+from fabsim.scenario.memory import available
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import Fault
 from fabsim.topology import PRESETS
 from fabsim.topology.direct import FARTHEST
 from fabsim.topology.sites import apart
-from fabsim.units import shown
+from fabsim.units import show_size, shown
 
+BYTES = 100
+"""Of memory that each directed link takes while a fabric is built. Measured: a leaf-spine with 2.2 million (96)."""
+SMALL = 1_000_000
+"""Cables that fit into any memory."""
 TREE_NUMBERS = ("pods", "leaves_per_pod", "hosts_per_leaf", "leaf_uplinks", "agg_uplinks")
 
 
 def fabric(scenario: Sections) -> Iterator[Fault]:
     """Everything in the section `fabric` that contradicts something else in it."""
+    yield from _too_large(scenario.fabric)
     yield from _of_section(scenario.fabric)
     if not isinstance(scenario.fabric, HtsimTopology):
         for number, change in enumerate(scenario.fabric.degraded):
             if not change.model_dump(exclude={"link", "count"}, exclude_none=True):
                 text = f"{shown(change.link)} is listed, but nothing changes; give speed, rate, latency, buffer or loss"
                 yield ("fabric", "degraded", number), text
+
+
+def _too_large(section: FabricSection) -> Iterator[Fault]:
+    """A fabric that does not fit into memory, known before any of it is made."""
+    cables = cables_of(section)
+    if cables < SMALL:
+        return
+    need, have = 2 * BYTES * cables, available()
+    if need > have:
+        text = f"{cables:.3g} cables need about {show_size(need)} of memory, and {show_size(have)} is free"
+        yield ("fabric",), f"{text}; give a smaller fabric"
 
 
 def _of_section(section: FabricSection) -> Iterator[Fault]:

@@ -16,6 +16,9 @@ def queue(scenario: Sections) -> Iterator[Fault]:
     low, high, buffer = scenario.queue.ecn_low, scenario.queue.ecn_high, getattr(scenario.queue, "buffer", None)
     if isinstance(low, Amount) and isinstance(high, Amount) and _above(low, high):
         yield ("queue", "ecn_low"), f"above ecn_high ({high}), given {low}; give at most {high}"
+    memory = getattr(scenario.queue, "memory", None)
+    if isinstance(memory, Amount) and memory.value == 0:
+        yield ("queue", "memory"), "a switch without memory passes nothing, given 0; write it like 16 MB"
     if isinstance(buffer, Amount) and buffer.value == 0:
         yield ("queue", "buffer"), "a port without a buffer passes nothing, given 0; write it like 1 BDP"
 

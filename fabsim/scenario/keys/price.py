@@ -17,7 +17,7 @@ from fabsim.scenario.source import Source, read_file, read_text
 from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice
 from fabsim.units import Dimension
 
-METRES: Callable[[Any], float] = Dimension("a length", {"m": 1.0}, "'500 m' or '2 km'").parse
+METRES: Callable[[Any], float] = Dimension("a length", {"m": 1.0}, "'500 m' or '2 km'", "100000 km").parse
 Reach = Annotated[float, BeforeValidator(METRES)]
 Money = Annotated[float, Field(ge=0.0)]
 Watts = Annotated[float, Field(ge=0.0)]
@@ -66,7 +66,7 @@ class PriceList(Section):
 
 def load_prices(file: Path | None = None) -> Prices:
     """A price list, or the one that is built in. Raises InputError, a sentence a fault, with its place."""
-    return _built_in() if file is None else _prices(read_file(file))
+    return _built_in() if file is None else _prices(read_file(file, "a price list"))
 
 
 @cache

@@ -42,10 +42,10 @@ class Drawn(Section):
     """Spray over a finite set of entropy values, each hashed to a path."""
 
     kind: Literal["drawn"]
-    entropies: Count = like(
+    entropies: Annotated[int, Field(ge=1, le=65536)] = like(
         "128",
         128,
-        means="entropy values that a flow draws; each is hashed to a path",
+        means="entropy values, of 16 bits, that a flow draws; each is hashed to a path",
         source="UEC specification 1.0 names 64 to 256; ours is in the middle",
     )
     seed: Seed | None = like("1", None, means="seed of the draw", absent="the scenario's seed")
