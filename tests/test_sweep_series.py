@@ -112,6 +112,25 @@ def test_bad_input_is_told() -> None:
         assert says in str(error.value), str(error.value)
 
 
+def test_the_page_has_them_with_their_bands(folder: Path) -> None:
+    """Three traces a line and panel: both ends of the band, and the median."""
+    from fabsim.plots.view import view
+    from fabsim.report.over_time import of_sweep
+
+    data = fabsim.open(folder)
+    canvas = of_sweep(data, view(data, "time", metric="series_queue", by="queue.buffer"))
+    assert len(canvas.data) == 3 * 3 * 2
+    assert [trace.name for trace in canvas.data if trace.showlegend is not False] == ["60 kB", "1000 kB"]
+    label = canvas.layout.yaxis.title.text
+    link, unit = label.split("<br>")
+    assert unit == "queue (kB)"
+    values = data.series_queue.sel(watched=link).isel({"queue.buffer": 0}).values.reshape(4, -1) * 1e-3
+    low, high, middle = (np.asarray(trace.y, float) for trace in canvas.data[:3])
+    np.testing.assert_allclose(middle[0], np.nanmedian(values[:, 0]), rtol=1e-6)
+    assert low[0] <= middle[0] <= high[0]
+    assert canvas.data[0].x[0] == pytest.approx(3.0)
+
+
 def test_they_are_drawn(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +144,11 @@ def test_they_are_drawn(
         some = data.isel({"queue.buffer": number}).values
         assert np.asarray(axes.lines[number].get_ydata())[0] == pytest.approx(np.median(some) * 1e-3)
     for more in (["--metric", "series_utilisation"], ["--link", "leaf0->spine0", "--link", "spine0->leaf1"]):
-        assert main(["plot", str(folder), "--kind", "time", "--out", "p.png", *more]) == 0
+        assert main(["plot", str(folder), "--kind", "time", "--out", "p.png", "--force", *more]) == 0
+    assert main(["report", str(folder)]) == 0
+    page = Path("report.html").read_text()
+    for name in SERIES:
+        assert f"Over time: {name}" in page
     capsys.readouterr()
     for more, says in (
         (["--kind", "time", "--link", "leaf1->spine0"], "--link leaf1->spine0: was not watched in this sweep"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,12 +25,28 @@ PANELS = 3
 """Links that are drawn where nobody names any: those with the most of the figure."""
 
 
-def series(data: xarray.Dataset, view: View, links: Sequence[str] = ()) -> Figure:
-    """Medians with the 5 to 95 % range over all that is not shown, of the runs that go on at that time.
+@dataclass(frozen=True)
+class Panels:
+    """What is drawn over time.
 
-    Raises:
-        InputError: a link that was not watched.
+    Attributes:
+        heading: the series with its unit.
+        over: what the medians are over, in words.
+        by: a line for each of its values; None: a single line.
+        time: [T] us.
+        found: by link [3, lines, T], the 5th percentile, the median and the 95th percentile of the runs that go on at
+            that time.
     """
+
+    heading: str
+    over: str
+    by: Axis | None
+    time: Float
+    found: dict[str, Float]
+
+
+def panels(data: xarray.Dataset, view: View, links: Sequence[str] = ()) -> Panels:
+    """The series of a sweep, link by link. Raises InputError for a link that was not watched."""
     by = axis(data, view.by) if view.by else None
     chosen = () if by is None else (by,)
     of, frames = data[view.figure], data.sizes["time"]
@@ -38,16 +55,35 @@ def series(data: xarray.Dataset, view: View, links: Sequence[str] = ()) -> Figur
     unit, factor = scaled(str(of.attrs.get("units", "")), np.nan_to_num(values))
     cell = group(data, chosen)[:, None] * frames + np.arange(frames)
     lines = by.size if by else 1
-    canvas = new_figure(7.8, 1.4 + 2.2 * len(places))
-    panels = canvas.subplots(len(places), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (name, place) in zip(panels, places.items(), strict=True):
-        found = spread(values[:, :, place].reshape(-1) * factor, cell.reshape(-1), lines * frames)
-        _lines(axes, data["time"].values * 1e6, found.reshape(3, lines, frames), by)
-        axes.set_ylabel(f"{name}\n{shown(headed(view.figure.removeprefix('series_'), unit))}")
-    panels[-1].set_xlabel("time (µs)")
-    over = others(data, chosen)
-    titled(panels[0], data, f"median and 5 to 95 % over {over}" if over else str(of.attrs.get("long_name", "")))
-    legend(canvas, panels[0], by.heading if by else "")
+    found = {
+        name: spread(values[:, :, place].reshape(-1) * factor, cell.reshape(-1), lines * frames)
+        for name, place in places.items()
+    }
+    return Panels(
+        heading=shown(headed(view.figure.removeprefix("series_"), unit)),
+        over=others(data, chosen),
+        by=by,
+        time=data["time"].values * 1e6,
+        found={name: values.reshape(3, lines, frames) for name, values in found.items()},
+    )
+
+
+def series(data: xarray.Dataset, view: View, links: Sequence[str] = ()) -> Figure:
+    """Medians with the 5 to 95 % range over all that is not shown, of the runs that go on at that time.
+
+    Raises:
+        InputError: a link that was not watched.
+    """
+    drawn = panels(data, view, links)
+    canvas = new_figure(7.8, 1.4 + 2.2 * len(drawn.found))
+    rows = canvas.subplots(len(drawn.found), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (name, found) in zip(rows, drawn.found.items(), strict=True):
+        _lines(axes, drawn.time, found, drawn.by)
+        axes.set_ylabel(f"{name}\n{drawn.heading}")
+    rows[-1].set_xlabel("time (µs)")
+    meaning = str(data[view.figure].attrs.get("long_name", ""))
+    titled(rows[0], data, f"median and 5 to 95 % over {drawn.over}" if drawn.over else meaning)
+    legend(canvas, rows[0], drawn.by.heading if drawn.by else "")
     return canvas
 
 

@@ -10,7 +10,7 @@ from fabsim.plots.marks import DECADE, FRONT, colours, shown
 from fabsim.plots.pareto import front
 from fabsim.plots.view import View, spans
 from fabsim.report import dots
-from fabsim.report.frame import canvas_of, each, menu
+from fabsim.report.frame import band, canvas_of, each, menu
 from fabsim.spread import group, others, table
 from fabsim.swept import SAMPLE, Axis, axis, figure
 
@@ -116,15 +116,4 @@ def _styles(x: Axis, tint: str) -> list[dict[str, Any]]:
         return [{"mode": "markers", "marker": end, **quiet}] * 2 + [
             {"mode": "markers", "marker": {"color": tint, "size": 9}}
         ]
-    edge = {"mode": "lines", "line": {"width": 0}, **quiet}
-    return [
-        edge,
-        {**edge, "fill": "tonexty", "fillcolor": _faint(tint)},
-        {"mode": "lines+markers", "line": {"color": tint, "width": 2}},
-    ]
-
-
-def _faint(tint: str) -> str:
-    """A colour for bands."""
-    red, green, blue = (int(tint[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.15)"
+    return band(tint, "lines+markers")

@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 def canvas_of(what: str, over: str, x: Axis | None) -> go.Figure:
     """An empty figure with its title and horizontal axis."""
     canvas = plotly().graph_objects.Figure()
-    title = f"{what}{f' over {over}' if over else ''}"
-    canvas.update_layout(
-        template="simple_white", height=460, title={"text": title, "font_size": 14}, margin={"t": 70, "b": 55},
-        hovermode="closest",
-    )  # fmt: skip
+    dressed(canvas, f"{what}{f' over {over}' if over else ''}", 460)
     if x is not None:
         canvas.update_xaxes(title_text=shown(x.heading), type=_type(x))
         if x.numbers is not None and x.size <= 12:
             canvas.update_xaxes(tickvals=x.numbers, ticktext=x.labels, minor_ticks="")
+    return canvas
+
+
+def dressed(canvas: go.Figure, title: str, height: int) -> go.Figure:
+    """With the look of all pictures of the page."""
+    canvas.update_layout(
+        template="simple_white", height=height, title={"text": title, "font_size": 14}, margin={"t": 70, "b": 55},
+        hovermode="closest",
+    )  # fmt: skip
     return canvas.update_xaxes(showgrid=True, gridcolor="#eee").update_yaxes(showgrid=True, gridcolor="#eee")
 
 
@@ -49,6 +54,17 @@ def menu(
     canvas.update_layout({title.replace(".", "_"): buttons[0]["args"][1][title]})
     place = {"x": 1, "xanchor": "right", "y": 1.16, "yanchor": "top"}
     canvas.update_layout(updatemenus=[{"buttons": buttons, "direction": "down", "showactive": True, **place}])
+
+
+def band(tint: str, middle: str) -> list[dict[str, Any]]:
+    """How the low end, the high end and the middle of a band look. middle: its mode in plotly."""
+    edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+    red, green, blue = (int(tint[i : i + 2], 16) for i in (1, 3, 5))
+    return [
+        edge,
+        {**edge, "fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.15)"},
+        {"mode": middle, "line": {"color": tint, "width": 2}},
+    ]
 
 
 def _type(x: Axis) -> str:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.plots.figure import colour
+from fabsim.report import over_time
 from fabsim.report.page import origin, picture, plotly, text
 from fabsim.results import Result
-from fabsim.tables import busiest_links, in_switches, summary, totals
+from fabsim.tables import busiest_links, summary, totals
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-SERIES = 6
-"""Links whose queues are drawn."""
 
 
 def parts(results: Sequence[Result]) -> tuple[str, str, list[tuple[str, str]]]:
@@ -32,7 +30,7 @@ def parts(results: Sequence[Result]) -> tuple[str, str, list[tuple[str, str]]]:
         named = f": {one.name}" if len(results) > 1 else ""
         sections += [
             (f"Busiest links{named}", text(busiest_links(one))),
-            (f"Queues over time{named}", picture(series(one)) if len(one.watched) else ""),
+            (f"Over time{named}", picture(over_time.of_run(one)) if len(one.watched) else ""),
         ]
     for one in results:
         named = f" of {one.name}" if len(results) > 1 else ""
@@ -51,18 +49,6 @@ def completions(results: Sequence[Result]) -> go.Figure:
         style = {"color": colour(number), "shape": "hv"}
         canvas.add_scatter(x=result.duration[order] * 1e6, y=share, text=told, name=result.name, line=style)
     return canvas.update_yaxes(range=[0, 102])
-
-
-def series(result: Result) -> go.Figure:
-    """The queues of the watched links that have the largest ones."""
-    canvas = _canvas("time (µs)", "mean queue of a frame (kB)")
-    number = {name: place for place, name in enumerate(result.link.tolist())}
-    peak = in_switches(result)[[number[name] for name in result.watched.tolist()]]
-    for tint, place in enumerate(np.argsort(-peak, kind="stable")[:SERIES]):
-        queue = result.series_queue[:, place] * 1e-3
-        name, style = str(result.watched[place]), {"color": colour(tint)}
-        canvas.add_scatter(x=result.time * 1e6, y=queue, name=name, mode="lines", line=style)
-    return canvas
 
 
 def _canvas(x: str, y: str) -> go.Figure:

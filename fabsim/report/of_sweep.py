@@ -10,10 +10,11 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.plots.view import Kind, View, view
-from fabsim.report import charts
+from fabsim.report import charts, over_time
 from fabsim.report.page import origin, picture, table
+from fabsim.study.catalogue import series_of
 from fabsim.sweeps.progress import progress
-from fabsim.sweeps.table import reasons, rows
+from fabsim.sweeps.table import footer, reasons, rows
 from fabsim.swept import SEED, dims, keys
 
 if TYPE_CHECKING:
@@ -33,11 +34,17 @@ def parts(data: xarray.Dataset, path: str | Path) -> tuple[str, str, list[tuple[
     points = int(np.prod([data.sizes[dim] for dim in dims(data)], dtype=np.int64))
     shape = " x ".join(f"{data.sizes[dim]} {dim}" for dim in dims(data))
     lead = f"A sweep of {points:,} points: {shape}. {progress(path) or ''}"
-    seeds = data.sizes.get(SEED, 1)
-    over = f"<p>Median (5 to 95 %) of {seeds} seeds.</p>" if seeds > 1 else ""
+    over = f"<p>{footer(data)}</p>"
     again = origin(str(data["scenario"].item()), str(data.attrs["versions"]), "fabsim sweep again.yaml --out again")
     pictures = [(head, drawn) for kind, (head, _) in CHARTS.items() if (drawn := _picture(data, kind))]
+    pictures += _over_time(data)
     return str(data.attrs["name"]), lead, [("Figures", over + table(rows(data))), *pictures, _failures(data), *again]
+
+
+def _over_time(data: xarray.Dataset) -> list[tuple[str, str]]:
+    """A picture of each series that was kept."""
+    kept = series_of(str(name) for name in data.data_vars)
+    return [(f"Over time: {name}", picture(over_time.of_sweep(data, view(data, "time", metric=name)))) for name in kept]
 
 
 def _picture(data: xarray.Dataset, kind: Kind) -> str:

@@ -19,9 +19,20 @@ ROWS = 60
 def as_text(data: xarray.Dataset) -> str:
     """The table of a sweep, with what failed and why."""
     lines = aligned(rows(data))
-    if data.sizes.get(SEED, 1) > 1:
-        lines.append(f"median (5 to 95 %) of {data.sizes[SEED]} seeds")
-    return "\n".join(lines + failures(data))
+    return "\n".join([*lines, *filter(None, [footer(data)]), *failures(data)])
+
+
+def footer(data: xarray.Dataset) -> str:
+    """Of how many seeds the figures are the median; empty where there is one."""
+    seeds = data.sizes.get(SEED, 1)
+    if seeds < 2:
+        return ""
+    counts = (data["reason"] == "").sum(SEED).values
+    least, most = int(counts.min()), int(counts.max())
+    if least == seeds:
+        return f"median (5 to 95 %) of {seeds} seeds"
+    some = f"{least}" if least == most else f"{least} to {most}"
+    return f"median (5 to 95 %) of those of {seeds} seeds that have figures, {some} at each point"
 
 
 def rows(data: xarray.Dataset) -> list[list[str]]:
