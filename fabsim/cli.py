@@ -104,7 +104,7 @@ def check(inert: bool, **given: Any) -> None:
 
     click.echo(checked(scenario))
     if inert:
-        from fabsim.tuning.attribute import inert_line
+        from fabsim.tuning.attribute_text import inert_line
 
         click.echo("\n".join(inert_line(variant) for variant in scenario.variants.values()))
 

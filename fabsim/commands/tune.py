@@ -69,6 +69,7 @@ def attribute(
     from fabsim import plots
     from fabsim.scenario.run import run
     from fabsim.tuning import attribute as attribution
+    from fabsim.tuning import attribute_text
 
     cases = scenario.variants
     places = {
@@ -77,7 +78,7 @@ def attribute(
     }  # fmt: skip
     for case, variant in cases.items():
         found = attribution.attribute(variant, objective)
-        click.echo((f"case {case}\n" if scenario.cases else "") + attribution.as_text(found, top))
+        click.echo((f"case {case}\n" if scenario.cases else "") + attribute_text.as_text(found, top))
         if place := places.get(case):
             shown = plots.Shown(-found.capacity, f"{objective} (% less for 1 % more rate)")
             plots.save(plots.heat_map(run(variant, progress=not quiet), shown), place)

@@ -11,11 +11,11 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.scenario.keys.tune import OBJECTIVES
-from fabsim.topology import Fabric, link_names
-from fabsim.tuning.certificate import figures
+from fabsim.topology import Fabric
+from fabsim.tuning.certificate import figures, seconds_of
 from fabsim.tuning.member import Member
 from fabsim.tuning.members import member
-from fabsim.typing import Float
+from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 CHANGE = 0.1
 """The change of a rate that is foretold and run."""
 CHECKED = 5
-"""Links whose foretold changes are really run."""
+"""Links whose foretold changes are really run, beside one of each tier."""
+APART = 0.5
+"""Part of the larger one by which foretold and run may differ before they are said to."""
+SMALLEST = 1e-4
+"""Changes of less than this part of the objective are not compared."""
+LOST = "lost_bytes"
 UNSEEN = 1e-12
 """Elasticities below this are roundings."""
 
@@ -39,6 +44,13 @@ class Trial:
     slower: float
     slower_run: float
 
+    @property
+    def apart(self) -> bool:
+        """Whether one of the changes was foretold wrong, by more than half."""
+        pairs = ((self.faster, self.faster_run), (self.slower, self.slower_run))
+        larger = [max(abs(told), abs(run), SMALLEST) for told, run in pairs]
+        return any(abs(told - run) > APART * most for (told, run), most in zip(pairs, larger, strict=True))
+
 
 @dataclass(frozen=True)
 class Attribution:
@@ -47,14 +59,16 @@ class Attribution:
     Attributes:
         objective: its name.
         value: true, SI units.
+        lost: bytes that were lost and had to be sent again.
         fabric: whose links and buffers these are.
         capacity, latency, buffer: [L] by the rate, latency and buffer of each link.
-        trials: of the links with the largest.
+        trials: of the links with the largest, and of one in each tier.
         inert: keys on which nothing depends.
     """
 
     objective: str
     value: float
+    lost: float
     fabric: Fabric
     capacity: Float
     latency: Float
@@ -64,11 +78,7 @@ class Attribution:
 
     def tiers(self, values: Float) -> dict[str, float]:
         """Sums over the links from one tier to another."""
-        fabric, found = self.fabric, {}
-        ends = np.stack([fabric.tier[fabric.src], fabric.tier[fabric.dst]], 1)
-        for tail, head in np.unique(ends, axis=0).tolist():
-            found[f"tier {tail} to {head}"] = float(values[(ends == (tail, head)).all(1)].sum())
-        return found
+        return {name: float(values[links].sum()) for name, links in tiers(self.fabric).items()}
 
     def hosts(self) -> Float:
         """[hosts] sums over the links of each host, both ways, by their rate."""
@@ -79,43 +89,62 @@ class Attribution:
         return sums
 
 
+def tiers(fabric: Fabric) -> dict[str, Int]:
+    """The links from one tier to another, by name."""
+    ends = np.stack([fabric.tier[fabric.src], fabric.tier[fabric.dst]], 1)
+    pairs = np.unique(ends, axis=0).tolist()
+    return {f"tier {tail} to {head}": np.flatnonzero((ends == (tail, head)).all(1)) for tail, head in pairs}
+
+
 def attribute(scenario: Scenario, objective: str = "last_completion", *, checked: int = CHECKED) -> Attribution:
-    """One backward pass, and runs of the links with the largest elasticities.
+    """One backward pass, and runs of the links with the largest elasticities and of one in each tier.
 
     Raises:
         InputError: no such objective, or one that is zero here.
         Stopped: the run does not end.
     """
-    one, value, slope = backward(scenario, objective)
+    one, found, slope = backward(scenario, objective)
     capacity = np.asarray(slope.links.capacity, float)
-    order = np.argsort(-np.abs(capacity), kind="stable")[:checked].tolist()
-    largest = [link for link in order if abs(capacity[link]) > UNSEEN]
+    value = found[objective]
     return Attribution(
         objective=objective,
         value=value,
+        lost=found[LOST],
         fabric=one.net.fabric,
         capacity=capacity,
         latency=np.asarray(slope.links.latency, float),
         buffer=np.asarray(slope.queue.buffer, float).reshape(-1, len(capacity)).sum(0),  # of all classes of traffic
-        trials=[trial(one, objective, value, link, float(capacity[link])) for link in largest],
+        trials=[trial(one, objective, value, link, float(capacity[link])) for link in to_run(one, capacity, checked)],
         inert=inert(scenario, slope),
     )
 
 
-def backward(scenario: Scenario, objective: str) -> tuple[Member, float, Any]:
-    """The scenario with its arrays, the true objective, and the model of elasticities."""
+def to_run(one: Member, elasticity: Float, checked: int) -> list[int]:
+    """The links with the largest elasticities, and of each tier that has none among them the first: of equal ones the
+    busiest, so that a tier of which nothing is foretold is tried where most goes on."""
+    order = np.lexsort((-seconds_of(one, one.model), -np.abs(elasticity)))
+    largest = [int(link) for link in order[:checked] if abs(elasticity[link]) > UNSEEN]
+    alive = one.net.fabric.capacity > 0
+    for links in tiers(one.net.fabric).values():
+        if not np.isin(largest, links).any():
+            largest += [int(link) for link in order[np.isin(order, links) & alive[order]][:1]]
+    return largest
+
+
+def backward(scenario: Scenario, objective: str) -> tuple[Member, dict[str, float], Any]:
+    """The scenario with its arrays, the true objective and the bytes that were lost, and the model of elasticities."""
     from fabsim.study.objectives import Objective
 
     if objective not in OBJECTIVES:
         raise InputError(f"--objective {objective}: there is no such objective; use {', '.join(OBJECTIVES)}")
     one = member(scenario, split=False)
     terms = Objective(((objective, 1.0),))
-    found = figures(one, terms)
+    found = figures(one, Objective(tuple((name, 1.0) for name in dict.fromkeys((objective, LOST)))))
     if found[objective] == 0:
         raise InputError(f"--objective {objective}: is zero in this scenario; there is nothing to explain")
     steps = math.ceil(found["last_completion"] / float(one.problem.dt)) + one.problem.ring
     terms = replace(terms, steps=steps, every=max(10, round(math.sqrt(steps))))
-    return one, found[objective], slope_of(one, terms)
+    return one, found, slope_of(one, terms)
 
 
 def slope_of(one: Member, objective: Objective) -> Any:
@@ -161,46 +190,3 @@ def keys_of(scenario: Scenario, slope: Any) -> dict[str, Any]:
 def inert(scenario: Scenario, slope: Any) -> list[str]:
     """Keys whose gradient is exactly zero: no small change of them changes anything here."""
     return [name for name, leaf in keys_of(scenario, slope).items() if not np.asarray(leaf).any()]
-
-
-def as_text(found: Attribution, top: int = 10) -> str:
-    """Top links with what was really run, tiers, hosts and buffers."""
-    from fabsim.study.objectives import FACTOR, TERMS
-
-    names = link_names(found.fabric)
-    unit = TERMS[found.objective].unit
-    lines = [f"{found.objective}: {found.value * FACTOR[unit]:.3f} {unit}"]
-    trials = {trial.link: trial for trial in found.trials}
-    rows: list[tuple[str, ...]] = [("", "elasticity", "10 % faster: foretold", "run", "10 % slower: foretold", "run")]
-    for link in np.argsort(-np.abs(found.capacity), kind="stable")[:top]:
-        if abs(found.capacity[link]) <= UNSEEN:
-            break
-        each = trials.get(int(link))
-        run: tuple[str, ...] = ("", "", "", "")
-        if each is not None:
-            run = tuple(f"{100 * x:+.2f} %" for x in (each.faster, each.faster_run, each.slower, each.slower_run))
-        rows.append((names[link], f"{found.capacity[link]:+.4f}", *run))
-    widths = [max(len(row[i]) for row in rows) for i in range(6)]
-    lines += [
-        "  ".join([f"{row[0]:<{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
-    lines.append("tiers, by rate:    " + _listed(found.tiers(found.capacity), top))
-    lines.append("hosts, by rate:    " + _listed({f"h{n}": float(x) for n, x in enumerate(found.hosts())}, top))
-    lines.append("tiers, by buffer:  " + _listed(found.tiers(found.buffer), top))
-    lines.append("buffers:           " + _listed(dict(zip(names, found.buffer.tolist(), strict=True)), top))
-    if found.inert:
-        lines.append(f"no effect here:    {', '.join(found.inert)} (gradient exactly zero)")
-    return "\n".join(lines)
-
-
-def _listed(values: dict[str, float], top: int) -> str:
-    some = sorted((item for item in values.items() if abs(item[1]) > UNSEEN), key=lambda item: -abs(item[1]))[:top]
-    return ", ".join(f"{name} {value:+.4f}" for name, value in some) or "none"
-
-
-def inert_line(scenario: Scenario) -> str:
-    """For `fabsim check --inert`: the keys on which the last completion does not depend."""
-    _, _, slope = backward(scenario, "last_completion")
-    found = inert(scenario, slope)
-    return f"  {'no effect':<12} {', '.join(found) or 'none'}: their gradient of the last completion is exactly zero"

@@ -1,0 +1,80 @@
+"""What `fabsim attribute` prints: who costs what, beside what was really run, and where these two part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabsim.tables import align
+from fabsim.topology import link_names
+from fabsim.tuning.attribute import CHANGE, UNSEEN, Attribution, Trial, backward, inert, tiers
+from fabsim.units import show_size
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+HEAD = ("", "elasticity", "10 % faster: foretold", "run", "10 % slower: foretold", "run")
+SMOOTHER = {"last_completion": "mean_completion", "p99_completion": "mean_completion", "peak_queue": "lost_bytes"}
+"""Objectives that change less by jumps than another."""
+
+
+def as_text(found: Attribution, top: int = 10) -> str:
+    """Top links with what was really run, one more of each tier, then tiers, hosts and buffers."""
+    from fabsim.study.objectives import FACTOR, TERMS
+
+    names, unit = link_names(found.fabric), TERMS[found.objective].unit
+    lines = [f"{found.objective}: {found.value * FACTOR[unit]:.3f} {unit}", align(_rows(found, names, top))]
+    lines += [_apart(found)] if any(each.apart for each in found.trials) else []
+    lines.append("tiers, by rate:    " + _listed(found.tiers(found.capacity), top))
+    lines.append("hosts, by rate:    " + _listed({f"h{n}": float(x) for n, x in enumerate(found.hosts())}, top))
+    lines.append("tiers, by buffer:  " + _listed(found.tiers(found.buffer), top))
+    lines.append("buffers:           " + _listed(dict(zip(names, found.buffer.tolist(), strict=True)), top))
+    if found.inert:
+        lines.append(f"no effect here:    {', '.join(found.inert)} (gradient exactly zero)")
+    return "\n".join(lines)
+
+
+def _rows(found: Attribution, names: list[str], top: int) -> list[tuple[str, ...]]:
+    """The table. Behind the largest stand the links of tiers that have none among them."""
+    order = np.argsort(-np.abs(found.capacity), kind="stable")[:top].tolist()
+    largest = [link for link in order if abs(found.capacity[link]) > UNSEEN]
+    trials = {trial.link: trial for trial in found.trials}
+    tier = {int(link): name for name, links in tiers(found.fabric).items() for link in links}
+    rows: list[tuple[str, ...]] = [HEAD]
+    for link in [*largest, *(link for link in trials if link not in largest)]:
+        name = names[link] if link in largest else f"{names[link]} ({tier[link]})"
+        rows.append((name, f"{found.capacity[link]:+.4f}", *_run(trials.get(link))))
+    return rows
+
+
+def _run(trial: Trial | None) -> tuple[str, ...]:
+    """Foretold and run, with an asterisk where they part."""
+    if trial is None:
+        return ("",) * 4
+    told = (trial.faster, trial.faster_run, trial.slower, trial.slower_run)
+    return (*(f"{100 * x:+.2f} %" for x in told), "*" * trial.apart)
+
+
+def _apart(found: Attribution) -> str:
+    """Why what was run is not what was foretold."""
+    text = f"* foretold and run differ by more than half: a gradient is of small changes, {100 * CHANGE:g} % is not one"
+    if found.lost:
+        text += f"; {show_size(found.lost)} are lost and sent again, and {found.objective} jumps with the rounds that"
+        text += " this takes"
+    else:
+        text += "; another link or another flow becomes the one that counts"
+    smoother = SMOOTHER.get(found.objective)
+    return f"{text}; --objective {smoother} is smoother" if smoother else text
+
+
+def _listed(values: dict[str, float], top: int) -> str:
+    some = sorted((item for item in values.items() if abs(item[1]) > UNSEEN), key=lambda item: -abs(item[1]))[:top]
+    return ", ".join(f"{name} {value:+.4f}" for name, value in some) or "none"
+
+
+def inert_line(scenario: Scenario) -> str:
+    """For `fabsim check --inert`: the keys on which the last completion does not depend."""
+    _, _, slope = backward(scenario, "last_completion")
+    found = inert(scenario, slope)
+    return f"  {'no effect':<12} {', '.join(found) or 'none'}: their gradient of the last completion is exactly zero"
