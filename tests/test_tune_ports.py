@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import fabsim
 from fabsim.cli import main
+from fabsim.errors import InputWarning
+from fabsim.scenario.validity import OutsideWarning
 from fabsim.study.parameters import Levels, put_all
 from fabsim.tuning.tune import prepare
 from fabsim.tuning.tuned import write_tuned
@@ -94,6 +97,71 @@ def test_what_is_tuned_is_a_scenario_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(again)[switches], np.asarray(wanted)[switches], rtol=1e-5)
 
 
+def test_ports_of_their_own_move_along_and_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of what the others of the tier have stays half of it."""
+    link = "agg0->core0"
+    levels = {"kind": "trim", "ecn_low": "80 kB", "links": [{"link": link, "ecn_low": "40 kB"}]}
+    tune = {"parameters": [{"key": "queue.ecn_low", "per": "tier"}], "steps": 1}
+    scenario = fabsim.load({**SMALL, "queue": levels, "tune": tune})
+    task = prepare(scenario, progress=False)
+    found, begun = names(scenario)
+    for raw in (-1.0, 2.0):
+        numbers = (raw * jnp.arange(5.0),)
+        moved = put_all(tuple(task.parameters[0]), (task.base.problem, task.base.model), numbers)[1].queue.ecn_low
+        other = moved[found.index("agg2->core0")]
+        assert moved[found.index(link)] == pytest.approx(other / 2)
+        assert other != begun.ecn_low[found.index("agg2->core0")]
+    told = f"queue.ecn_low: {link} (queue.links) keep their part of what the others of their tier have, and move along"
+    (tmp_path / "s.yaml").write_text(scenario.resolved())
+    for command in ("check", "tune"):
+        assert main([command, str(tmp_path / "s.yaml")]) == 0
+        assert told in capsys.readouterr().out
+    assert main(["explain", "tune.parameters.per"]) == 0
+    assert "move along" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("queue", "says"),
+    [
+        ({"links": [{"link": "leaf1->agg*", "ecn_low": "50 kB"}], "ecn_low": "50 kB"},
+         "queue.links.0.ecn_low: leaf1->agg* have 50000 B without it, or make nothing of it"),
+        ({"links": [{"link": "leaf0->agg1", "ecn_low": "50 kB"}, {"link": "leaf*->agg*", "ecn_low": "60 kB"}]},
+         "queue.links.0.ecn_low: later entries say otherwise for every port of leaf0->agg1"),
+        ({"links": [{"link": "h*->leaf*", "ecn_high": "1 BDP"}]},
+         "queue.links.0.ecn_high: h*->leaf* are ports of hosts, which have no such queue"),
+        ({"links": [{"link": "leaf*->h*", "ecn_low": "50 kB"}], "ecn_last_hop": False},
+         "queue.links.0.ecn_low: leaf*->h* have 50000 B without it, or make nothing of it"),
+        ({"kind": "shared", "links": [{"link": "agg*->core*", "alpha": 1.0}]}, "queue.links.0.alpha: agg*->core* have"),
+        ({"kind": "pfc", "links": [{"link": "leaf*->h*", "headroom": "1 MB"}]}, "ports of hosts, which have no such"),
+    ],
+)  # fmt: skip
+def test_entries_that_change_nothing_are_told(
+    queue: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = fabsim.load({**SMALL, "queue": {"kind": "trim", **queue}})
+    (tmp_path / "s.yaml").write_text(scenario.resolved())
+    assert main(["check", str(tmp_path / "s.yaml")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  no effect")]
+    assert says in line
+
+
+def test_a_run_warns_of_them_and_of_others_not() -> None:
+    """What changes a single port is no fault; where the transport sees no marks, thresholds are named."""
+    links = [{"link": "leaf*->agg*", "ecn_low": "50 kB"}, {"link": "leaf0->agg0", "ecn_low": "30 kB"}]
+    small = {
+        **SMALL,
+        "traffic": [{"kind": "shift", "by": 4, "size": "8 kB"}],
+        "queue": {"kind": "trim", "links": links},
+    }
+    scenario = fabsim.load(small)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        warnings.simplefilter("ignore", OutsideWarning)
+        fabsim.run(scenario, progress=False)
+    with pytest.warns(InputWarning, match=r"no effect: queue\.links\.0\.ecn_low, queue\.links\.1\.ecn_low: the transp"):
+        fabsim.run(fabsim.load({**small, "transport": {"kind": "window"}}), progress=False)
+
+
 CLASSES = {**SMALL, "queue": {"kind": "trim", "ecn_last_hop": False, "classes": [{"name": "a"}, {"name": "b"}]}}
 CLASSES["traffic"] = [{**SMALL["traffic"][0], "class": "a"}, {**SMALL["traffic"][1], "class": "b"}]
 
@@ -132,6 +200,8 @@ def test_bad_input_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
          'queue.links.0.link: no link or node is named "agg99->core0"'),
         ({"queue": {"kind": "trim", "links": [{"link": link, "ecn_low": "2 MB"}]}}, "above ecn_high"),
         ({"queue": {"kind": "trim", "links": [{"link": link, "alpha": 2}]}}, "queue.links.0.alpha"),
+        ({"queue": {"kind": "trim", "links": [{"link": link}]}},
+         "queue.links.0: 'agg0->core0' is listed, but nothing changes; give ecn_low or ecn_high"),
         ({"queue": {"kind": "trim", "classes": [{"name": "a"}], "links": [{"link": link, "ecn_low": "1 kB"}]}},
          "queue.links: each class has thresholds of its own"),
         ({"tune": {"parameters": [{"key": "queue.alpha", "per": "tier"}]}}, "queue.alpha is not tuned by that name"),

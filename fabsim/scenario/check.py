@@ -9,10 +9,11 @@ import numpy as np
 from fabsim.routing import utilisation
 from fabsim.scenario.classes import class_lines
 from fabsim.scenario.compile import Network, assemble
-from fabsim.scenario.keys.balancer import Mrc, Oblivious
+from fabsim.scenario.inert import inert
 from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
+from fabsim.scenario.ports import moved_along
 from fabsim.scenario.schedule import event_lines
 from fabsim.scenario.site_lines import site_lines
 from fabsim.scenario.validity import outside
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
 
 Line = tuple[str, str]
-
-FOR_LOSSES = ("loss", "freeze", "explore")
-"""Keys of balancers for what a timeout brings on."""
 
 
 def report(scenario: Scenario) -> str:
@@ -42,6 +40,7 @@ def report(scenario: Scenario) -> str:
             priced.append(whole)
             lines += part_lines(variant)
         parts += [f"  {key:<12} {text}" for key, text in lines]
+    parts += [f"  {'tune':<12} {text}" for text in moved_along(scenario)]
     return "\n".join(parts)
 
 
@@ -150,44 +149,11 @@ def _cost(scenario: Scenario, net: Network) -> list[Line]:
     width = 8 if scenario.precision == "float64" else 4
     kept = frames * width * (5 * net.fabric.links + net.flows.count)
     return [
-        *_inert(scenario, model.transport.signals or model.balancer is not None, model.recovery is not None),
-        *_balancer(scenario, net, model.recovery is not None),
+        *(("no effect", text) for text in inert(scenario, net, model)),
         ("dt", f"{show_time(dt)}{' (derived)' if scenario.dt == 'auto' else ''}"),
         ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
         ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),
     ]
-
-
-def _inert(scenario: Scenario, signals: bool, losses: bool) -> list[Line]:
-    """Keys that are given and change nothing."""
-    queue, lines = scenario.queue, []
-    given = [key for key in ("ecn_low", "ecn_high") if getattr(queue, key) != "auto"]
-    given += [key for key in ("ecn_at", "ecn_last_hop") if getattr(queue, key) != type(queue).model_fields[key].default]
-    if given and not signals:
-        keys = ", ".join(f"queue.{key}" for key in given)
-        lines.append(("no effect", f"{keys}: the transport ({scenario.transport.kind}) does not react to marks"))
-    if scenario.react != type(scenario).model_fields["react"].default:
-        if not scenario.faults:
-            lines.append(("no effect", "react: there are no faults on the way"))
-        elif isinstance(scenario.balancer, Mrc):
-            lines.append(("no effect", "react: mrc finds out by itself, by its own losses, probes and ports"))
-    if not losses and scenario.recovery != type(scenario).model_fields["recovery"].default:
-        text = f"recovery: a queue of kind {queue.kind} and links without loss lose nothing in silence"
-        lines.append(("no effect", text))
-    return lines
-
-
-def _balancer(scenario: Scenario, net: Network, losses: bool) -> list[Line]:
-    """A balancer that has nothing to choose from, or nothing to miss."""
-    section = scenario.balancer
-    if not isinstance(section, Oblivious) and ((net.routes.weight > 0).sum(1) < 2).all():
-        return [("no effect", f"balancer: {section.kind} moves bytes between paths, and every flow has a single one")]
-    fields = type(section).model_fields
-    given = [key for key in FOR_LOSSES if key in fields and getattr(section, key) != fields[key].default]
-    if given and not losses:
-        keys = ", ".join(f"balancer.{key}" for key in given)
-        return [("no effect", f"{keys}: nothing is lost in silence, and no timeout comes")]
-    return []
 
 
 def _bytes(tree: object) -> int:

@@ -14,6 +14,9 @@ from fabsim.units import Amount
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
 
+INGRESS = ("headroom",)
+"""What the head of a link has for what comes over it; all else that `queue.links` says is of the port at its tail."""
+
 
 def at_links(scenario: Scenario, fabric: Fabric, bdp: float | Float, key: str, values: Float) -> Float:
     """[L] values of a key of the queue, with those of single links in their places: of several entries for a link the
@@ -31,3 +34,15 @@ def at_links(scenario: Scenario, fabric: Fabric, bdp: float | Float, key: str, v
         own = np.broadcast_to(bdp, values.shape)[links]
         values[links] = given.bytes(own) if isinstance(given, Amount) else given
     return values
+
+
+def moved_along(scenario: Scenario) -> list[str]:
+    """What becomes of ports with levels of their own where a tuning moves those of their group: a sentence a key."""
+    entries, found = scenario.queue.links, []
+    for entry in scenario.tune.changes if scenario.tune else ():
+        section, _, key = entry.key.partition(".")
+        own = [port.link for port in entries if section == "queue" and getattr(port, key, None) is not None]
+        if own and entry.per != "link":
+            text = f"{entry.key}: {', '.join(own)} (queue.links) keep their part of what the others of their"
+            found.append(f"{text} {'tier' if entry.per == 'tier' else 'group'} have, and move along with them")
+    return found

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fabsim.collect import Watch, collect
-from fabsim.errors import InputError
+from fabsim.errors import InputError, InputWarning
 from fabsim.results import Result
 from fabsim.scenario.classes import traffic_class
 from fabsim.scenario.compile import Network, assemble
 from fabsim.scenario.ensemble import ensemble
+from fabsim.scenario.inert import inert
 from fabsim.scenario.keys.transport import Mixed
 from fabsim.scenario.keys.window import Credit
 from fabsim.scenario.memory import refuse_too_large_for
@@ -30,7 +31,8 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices
     """Run one scenario to its end (`until`). Its cases, if any, are left aside: run each of `scenario.variants`.
 
     With `seeds` the result is that of the first seed, and its `ensemble` has the figures of all. Warns
-    (OutsideWarning) where a run lies outside of what has been compared with packets.
+    (OutsideWarning) where a run lies outside of what has been compared with packets, and (InputWarning) of keys that
+    change nothing.
 
     Args:
         progress: show a bar on stderr, where that is a terminal.
@@ -47,6 +49,8 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices
     if devices > 1:
         return spread_out(scenario, net, devices, progress=progress, watch=watch)
     problem, model = assemble(scenario, net)
+    for text in inert(scenario, net, model):
+        warnings.warn(f"{scenario.name}: no effect: {text}", InputWarning, stacklevel=2)
     result = advance(scenario, net, problem, model, progress=progress, watch=watch)
     return replace(result, ensemble=ensemble(scenario, progress=progress)) if scenario.seeds > 1 else result
 

@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.routing import Routes, all_paths, proportional, utilisation
+from fabsim.scenario.ports import moved_along
 from fabsim.tuning.member import Member
 from fabsim.typing import Float
 
@@ -53,6 +54,7 @@ class Tuning:
         busy: [2, L] line-rate seconds of each link, at the start and tuned.
         objective: what was made small.
         count: scenarios that it was tuned over.
+        along: what becomes of ports that have levels of their own, in words.
         seconds: what descending took, compilation included.
     """
 
@@ -66,6 +68,7 @@ class Tuning:
     busy: Float
     objective: Objective
     count: int
+    along: list[str]
     seconds: float
 
 
@@ -135,7 +138,7 @@ def report(scenario: Scenario, task: Task, tuned: Tuned, seconds: float) -> Tuni
     busy = np.stack([seconds_of(task.members[0], model) for model in (task.members[0].model, ends[0][1])])
     optimum = over_members([one.certificate for one in best], task.plan)
     return Tuning(scenario.name, rows, optimum, task.parameters[0], tuned, values, task.base, busy, task.objective,
-                  len(task.members), seconds)  # fmt: skip
+                  len(task.members), moved_along(scenario), seconds)  # fmt: skip
 
 
 def ended(one: Member, row: Sequence[Parameter], raw: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fabsim.scenario.classes import class_queues, queues_a_port
 from fabsim.scenario.keys.tune import Tuned
+from fabsim.scenario.ports import INGRESS
 from fabsim.scenario.reference import keys_of
 from fabsim.tuning.bounds import bound, budget, reader
 from fabsim.tuning.groups import grouped, of_links, start_levels
@@ -22,8 +23,6 @@ MARKS = ("ecn_low", "ecn_high")
 """Thresholds."""
 SHRINKS = ("buffer", *MARKS)
 """What a slow link has less of, in proportion to its speed."""
-INGRESS = ("headroom",)
-"""What the head of a link has for what comes over it; all else is of the port at its tail."""
 
 
 def queue(entry: Tuned, name: str, member: Member, given: Sequence[str], refuse: Refuse) -> Levels:

@@ -32,7 +32,7 @@ WITHIN = 0.01
 
 def as_text(tuning: Tuning) -> str:
     """Rows with their certificate, what changed, and how fast."""
-    return "\n".join([*_rows(tuning), *_changes(tuning), *_course(tuning)])
+    return "\n".join([*_rows(tuning), *_changes(tuning), *tuning.along, *_course(tuning)])
 
 
 def _rows(tuning: Tuning) -> list[str]:

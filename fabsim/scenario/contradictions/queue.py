@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.keys.queue import Pfc, Shared
+from fabsim.scenario.keys.queue import Pfc, Shared, said_of_links
 from fabsim.scenario.keys.transport import Ideal
 from fabsim.scenario.schema import Sections
 from fabsim.scenario.source import Fault, KeyPath
@@ -19,6 +19,11 @@ def queue(scenario: Sections) -> Iterator[Fault]:
     memory = getattr(scenario.queue, "memory", None)
     if isinstance(memory, Amount) and memory.value == 0:
         yield ("queue", "memory"), "a switch without memory passes nothing, given 0; write it like 16 MB"
+    said = said_of_links(scenario.queue)
+    for number, entry in enumerate(scenario.queue.links):
+        if all(getattr(entry, key) is None for key in said):
+            text = f"{shown(entry.link)} is listed, but nothing changes; give {', '.join(said[:-1])} or {said[-1]}"
+            yield ("queue", "links", number), text
     if isinstance(buffer, Amount) and buffer.value == 0:
         yield ("queue", "buffer"), "a port without a buffer passes nothing, given 0; write it like 1 BDP"
 

@@ -71,7 +71,7 @@ class Tuned(Section):
         "tier",
         None,
         means="what has a value of its own: each flow, pair of leaves, tier, link, class or entry of traffic, or "
-        "all have one",
+        "all have one; of a group slow ports and those of queue.links move along, by the same factor",
         absent="flow for split.weight, class for queues of classes, tier for buffers and capacities, entry for starts, "
         "else all",
     )
