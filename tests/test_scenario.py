@@ -126,6 +126,9 @@ BAD = {
     "odd senders": (FLOWS, "  - {kind: incast, size: 1 MB, senders: all}", "12:32", "traffic.0.senders",
                     "neither a number of hosts nor a list of hosts"),
     "shift to itself": (FLOWS, "  - {kind: shift, size: 1 MB, by: 8}", "12:31", "traffic.0.by", "to itself"),
+    "ranks and groups": (FLOWS, "  - {kind: ring, size: 1 MB, ranks: 4, groups: [[0, 1]]}", "12:30",
+                         "traffic.0.ranks", "groups say this already, given 4"),
+    "no groups": (FLOWS, "  - {kind: ring, size: 1 MB, groups: []}", "12:30", "traffic.0.groups", "must not be empty"),
     "ring too large": (FLOWS, "  - {kind: ring, size: 1 MB, ranks: 9}", "12:30", "traffic.0.ranks",
                        "2 to 8 ranks, given 9"),
     "ring with a host twice": (FLOWS, "  - {kind: ring, size: 1 MB, groups: [[0, 1, 0]]}", "12:39",
@@ -313,6 +316,12 @@ def test_every_config_builds_its_network(file: Path) -> None:
         net = variant.network()
         assert net.flows.count > 0
         np.testing.assert_allclose(net.routes.weight.sum(axis=1), 1.0)
+
+
+def test_a_ring_is_of_all_hosts_where_nothing_is_said(tmp_path: Path) -> None:
+    net = fabsim.load(write(tmp_path, GOOD.replace(FLOWS, "  - {kind: ring, size: 1 MB}"))).network()
+    assert sorted(net.flows.src.tolist()) == list(range(8))
+    assert ((net.flows.src + 1) % 8 == net.flows.dst).all()
 
 
 def test_the_same_seed_gives_the_same_network(tmp_path: Path) -> None:

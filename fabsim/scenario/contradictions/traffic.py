@@ -124,8 +124,8 @@ def _waiting(flows: tuple[OneFlow, ...]) -> Iterator[Fault]:
 
 
 def _ring(entry: Ring, hosts: int) -> Iterator[Fault]:
-    if (entry.ranks is None) == (entry.groups is None):
-        yield (), "give either ranks or groups of hosts, like ranks: 16"
+    if entry.ranks is not None and entry.groups is not None:
+        yield ("ranks",), f"groups say this already, given {entry.ranks}; give one of them, or neither: one ring of all"
         return
     if entry.ranks is not None and not 2 <= entry.ranks <= hosts:
         yield ("ranks",), f"a ring here has 2 to {hosts} ranks, given {entry.ranks}"

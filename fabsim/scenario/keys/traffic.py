@@ -119,7 +119,7 @@ class ListedFlows(Classed):
 
 
 class Ring(TrafficSection):
-    """A ring all-reduce of `size` bytes over `ranks` hosts, or over several groups of hosts.
+    """A ring all-reduce of `size` bytes over `ranks` hosts, over several groups of hosts, or over all.
 
     `grain`: bytes that pass from one rank to the next at a time; `chunk` is size / ranks (the step-by-step ring), `0 B`
     a perfect stream; `steps` writes out every step as a flow of its own.
@@ -128,10 +128,10 @@ class Ring(TrafficSection):
     kind: Literal["ring"]
     size: Length = like("64 MiB", means="bytes that every rank has to reduce", smooth=ALMOST)
     ranks: Count | None = like(
-        "16", None, means="how many hosts are in the ring (the first ones)", absent="give groups"
+        "16", None, means="how many hosts are in the ring (the first ones)", absent="all, or `groups`"
     )
-    groups: Many[Many[Host]] | None = like(
-        "[[0, 1, 2, 3]]", None, means="rings by their hosts, in the order of the ring", absent="give ranks"
+    groups: Annotated[Many[Many[Host]], Field(min_length=1)] | None = like(
+        "[[0, 1, 2, 3]]", None, means="rings by their hosts, in the order of the ring", absent="one ring"
     )
     grain: Grain = like(
         "chunk",
