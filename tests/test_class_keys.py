@@ -11,12 +11,13 @@ import pytest
 import fabsim
 from fabsim.cli import main
 from fabsim.errors import InputError
+from fabsim.export import as_csv
 from fabsim.results import read, write
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.explain import explain
 from fabsim.sweeps.design import design
 from fabsim.sweeps.plan import plan
-from fabsim.tables import as_csv, show
+from fabsim.tables import show
 
 TEXT: dict[str, Any] = {
     "name": "small",

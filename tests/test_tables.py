@@ -12,8 +12,9 @@ import pytest
 
 from fabsim.collect import collect
 from fabsim.errors import InputError
+from fabsim.export import as_csv, as_json
 from fabsim.results import Result
-from fabsim.tables import as_csv, as_json, show, size, summary
+from fabsim.tables import show, size, summary
 
 Recorded = Callable[..., dict[str, Any]]
 

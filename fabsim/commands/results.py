@@ -90,7 +90,8 @@ def export(result: str, table: Any, as_json: bool, out: str | None, force: bool)
       fabsim export my.h5 --json --out my.json
       fabsim export buffers --out buffers.csv
     """
-    from fabsim import datasets, results, store, tables
+    from fabsim import datasets, results, store
+    from fabsim import export as exports
 
     if datasets.is_sweep(result):
         if table or as_json:
@@ -100,7 +101,7 @@ def export(result: str, table: Any, as_json: bool, out: str | None, force: bool)
         text = as_csv(datasets.open(result))
     else:
         found = results.read(result)
-        text = tables.as_json(found) if as_json else tables.as_csv(found, table or "flows")
+        text = exports.as_json(found) if as_json else exports.as_csv(found, table or "flows")
     if out is None:
         click.echo(text, nl=not text.endswith("\n"))
         return

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fabsim.export import with_unit
 from fabsim.swept import dims, figures, keys
-from fabsim.tables import with_unit
 
 if TYPE_CHECKING:
     import xarray

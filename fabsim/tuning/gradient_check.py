@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import Stopped
+from fabsim.tables import align
 from fabsim.tuning.tune import prepare
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def check_gradients(scenario: Scenario, *, progress: bool = True) -> str:
         kink = "" if one.tries <= TRIES else "  (at a kink)"
         exact = (f"{value:.7g}" for value in (one.forward, one.reverse, one.unsaved, one.difference))
         rows.append((name, *exact, f"{one.apart:.1e}{kink}"))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
+    lines = [align(rows)]
     lines.append("of the objective over its start, along a random direction, in float64, off the kinks")
     wrong = [name for name, one in found.items() if not one.apart <= TOLERANCE]
     if wrong:

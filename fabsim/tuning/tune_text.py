@@ -10,6 +10,7 @@ import numpy as np
 from fabsim import store
 from fabsim.errors import InputError
 from fabsim.store import Sheet, Variable, encode, publish
+from fabsim.tables import align
 from fabsim.topology import link_names
 from fabsim.tuning.certificate import Tuning
 from fabsim.tuning.tune import JOURNAL
@@ -50,15 +51,10 @@ def _rows(tuning: Tuning) -> list[str]:
             cells.append(f"{row.terms[name] * FACTOR[TERMS[name].unit]:.3f}" if known else "")
             cells.append(f"{100 * (row.terms[name] / start[name] - 1):+.2f} %" if known and start[name] else "")
         table.append(cells)
-    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
-    lines = [
-        "  ".join([f"{row[0]:<{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in table
-    ]
     proof = f"no split of the paths given is below {tuning.optimum * 1e6:.3f} us (linear program and its dual)"
     if tuning.count > 1:
         proof = f"over {tuning.count} scenarios; {proof}, each scenario with a split of its own"
-    return [*lines, proof]
+    return [align(table), proof]
 
 
 def _changes(tuning: Tuning) -> list[str]:
