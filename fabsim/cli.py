@@ -102,6 +102,10 @@ def check(inert: bool, **given: Any) -> None:
     scenario = _scenario(given)
     from fabsim.scenario.check import report as checked
 
+    if scenario.tune is not None:
+        from fabsim.tuning.tune import refuse_faults
+
+        refuse_faults(scenario)
     click.echo(checked(scenario))
     if inert:
         from fabsim.tuning.attribute_text import inert_line

@@ -109,6 +109,13 @@ def test_overrides_in_every_command_that_takes_a_scenario(small: str, capsys: py
         (["show", "damaged.h5"], "damaged.h5: is damaged and cannot be read"),
         (["check", "small.yaml", "--set", "packets={small: empty.csv}"], "packets.small: empty.csv:1: the file is emp"),
         (["check", "small.yaml", "--set", "packets={small: .}"], "packets.small: '.' is a folder; name a file in it"),
+        (["check", "tune.yaml", "--set", "tune.optimiser=adamm"], "tune.optimiser: "),
+        (
+            ["check", "tune.yaml", "--set", "tune.parameters=[{key: queue.bufer}]"],
+            "there is nothing to tune by the name",
+        ),
+        (["check", "tune.yaml", "--set", "tune.parameters=[{key: queue.buffer, low: 1 us}]"], "'1 us' is a time"),
+        (["check", "tune.yaml", "--set", "tune.over={cases: true}"], "tune.over.cases: there are no cases"),
         (["check", "small.yaml", "--set", "prices=empty.csv"], "empty; a price list is a mapping of keys to values"),
     ],
 )

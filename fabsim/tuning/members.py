@@ -29,9 +29,7 @@ def members(scenario: Scenario, split: bool, *, progress: bool = True) -> tuple[
     """
     assert scenario.tune is not None
     over = scenario.tune.over or Over()
-    bases = list(scenario.variants.values()) if over.cases else [scenario.single()]
-    if over.cases and not scenario.cases:
-        raise InputError(scenario.source.sentence(("tune", "over", "cases"), "there are no cases; give cases:"))
+    bases = standing(scenario, over)
     base = member(bases[0], split)
     failures = over.failures
     drawn = [{}] if failures is None else draws(scenario, failures, base.net.fabric)
@@ -45,6 +43,13 @@ def members(scenario: Scenario, split: bool, *, progress: bool = True) -> tuple[
         raise InputError(scenario.source.sentence(("tune", "over", "cases"), "the cases differ in their links; tune "
                                                   "cases of one fabric"))  # fmt: skip
     return base, found
+
+
+def standing(scenario: Scenario, over: Over) -> list[Scenario]:
+    """The scenarios in which nothing fails. Raises InputError for cases that are not there."""
+    if over.cases and not scenario.cases:
+        raise InputError(scenario.source.sentence(("tune", "over", "cases"), "there are no cases; give cases:"))
+    return list(scenario.variants.values()) if over.cases else [scenario.single()]
 
 
 def member(scenario: Scenario, split: bool) -> Member:

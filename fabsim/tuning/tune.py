@@ -17,7 +17,7 @@ from fabsim.errors import InputError
 from fabsim.scenario.files import checksums
 from fabsim.scenario.keys.tune import Over, Tune
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
-from fabsim.tuning.members import members
+from fabsim.tuning.members import member, members, standing
 from fabsim.tuning.tunables import parameters
 from fabsim.typing import Float
 
@@ -70,16 +70,12 @@ def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = Tru
     """Everything up to the first step. Raises InputError, Stopped."""
     from fabsim.study.cases import batches
     from fabsim.study.objectives import Objective
-    from fabsim.study.plan import Plan, optimiser
+    from fabsim.study.plan import Plan
     from fabsim.study.tune import steps_for
 
     section = plan_of(scenario)
-    try:
-        optimiser(section.optimiser, section.learning_rate, section.schedule, section.steps)
-    except InputError as error:
-        raise InputError(scenario.source.sentence(("tune", "optimiser"), str(error))) from None
-    split = any(entry.key == "split.weight" for entry in section.changes)
-    base, found = members(scenario, split, progress=progress)
+    refuse_optimiser(scenario, section)
+    base, found = members(scenario, splits(section), progress=progress)
     rows = parameters(scenario, base, found)
     objective = Objective(section.objective, checkpoint=checkpoint)
     if not objective.simulated:
@@ -97,6 +93,32 @@ def prepare(scenario: Scenario, *, progress: bool = True, checkpoint: bool = Tru
     )  # fmt: skip
     groups = batches([(one.problem, one.model) for one in found], rows, [one.entry for one in found])
     return Task(plan, objective, scales(scenario, objective, first), base, found, rows, groups, progress)
+
+
+def refuse_faults(scenario: Scenario) -> None:
+    """Everything that would keep a tuning from its first step and is known without a run: for `fabsim check`.
+
+    Raises InputError.
+    """
+    section = plan_of(scenario)
+    refuse_optimiser(scenario, section)
+    base = member(standing(scenario, section.over or Over())[0], splits(section))
+    parameters(scenario, base, [base])
+
+
+def refuse_optimiser(scenario: Scenario, section: Tune) -> None:
+    """Raises InputError for a rule of descent that is not there."""
+    from fabsim.study.plan import optimiser
+
+    try:
+        optimiser(section.optimiser, section.learning_rate, section.schedule, section.steps)
+    except InputError as error:
+        raise InputError(scenario.source.sentence(("tune", "optimiser"), str(error))) from None
+
+
+def splits(section: Tune) -> bool:
+    """Whether shares of paths are tuned."""
+    return any(entry.key == "split.weight" for entry in section.changes)
 
 
 def scales(scenario: Scenario, objective: Objective, first: Sequence[dict[str, float]]) -> Float:
