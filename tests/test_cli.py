@@ -67,6 +67,24 @@ def test_check(small: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert word in out
 
 
+def test_check_tells_what_follows_from_the_fabric(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What pauses, what a switch shares, what a law derives, and why a step is short."""
+    for changes, lines in (
+        ({"queue.kind": "pfc", "transport.kind": "dcqcn"},
+         ["pauses       a link pauses at 208,428 B, goes on at 166,742 B, each 2.166 us later; headroom 116,600 B",
+          "transport    dcqcn: first 400 Gbps", "recovery     selective_repeat: timeout 83.37 us",
+          "dt           1 us (derived)"]),
+        ({"queue.kind": "shared", "transport.kind": "nscc"},
+         ["shared       838,300 to 1,676,600 B a switch", "transport    nscc: target 6.253 us"]),
+        ({"fabric.latency": "100 ns"}, ["dt           141.5 ns (derived: h1 to h0 are 283 ns apart, over 2 links)"]),
+        ({"dt": "500 ns"}, ["dt           500 ns"]),
+    ):  # fmt: skip
+        assert main(["check", small, *(part for x in changes.items() for part in ("--set", "=".join(x)))]) == 0
+        told = capsys.readouterr().out
+        for line in lines:
+            assert f"\n  {line}" in told, told
+
+
 def test_check_names_keys_that_change_nothing(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", small, "--set", "queue.ecn_low=10 kB"]) == 0
     assert "no effect    queue.ecn_low: the transport (window) does not react to marks" in capsys.readouterr().out

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fabsim.routing import utilisation
 from fabsim.scenario.classes import class_lines
 from fabsim.scenario.compile import Network, assemble
+from fabsim.scenario.derived import Line, derived, step
 from fabsim.scenario.inert import inert
-from fabsim.scenario.keys.transport import Window
 from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.ports import moved_along
@@ -20,9 +20,9 @@ from fabsim.scenario.validity import outside
 from fabsim.units import show_rate, show_size, show_time
 
 if TYPE_CHECKING:
+    from fabsim.engine.problem import Problem
+    from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
-
-Line = tuple[str, str]
 
 
 def report(scenario: Scenario) -> str:
@@ -45,8 +45,11 @@ def report(scenario: Scenario) -> str:
 
 
 def _lines(scenario: Scenario, net: Network) -> list[Line]:
-    lines = [*_fabric(scenario, net), *site_lines(net), *_traffic(scenario, net), *_derived(scenario, net)]
-    lines += [*class_lines(scenario, net), *event_lines(scenario, net.fabric), *_cost(scenario, net)]
+    problem, model = assemble(scenario, net)
+    lines = [*_fabric(scenario, net), *site_lines(net), *_traffic(scenario, net), *derived(scenario, net, model)]
+    lines += [*class_lines(scenario, net), *event_lines(scenario, net.fabric)]
+    lines += [("no effect", text) for text in inert(scenario, net, model)]
+    lines += [("dt", step(scenario, net, float(problem.dt))), *_cost(scenario, net, problem, model)]
     return [*lines, *(("warning", text) for text in outside(scenario, net))]
 
 
@@ -104,39 +107,12 @@ def ideal_seconds(scenario: Scenario, net: Network) -> np.ndarray:
     return utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
 
 
-def _derived(scenario: Scenario, net: Network) -> list[Line]:
-    base, queues = net.baseline, net.queues
-    healthy = net.fabric.speed >= 1
-
-    def span(values: np.ndarray) -> str:
-        low, high = float(values[healthy].min(initial=np.inf)), float(values[healthy].max(initial=0.0))
-        return f"{high:,.0f} B" if low == high else f"{low:,.0f} to {high:,.0f} B"
-
-    slow = "" if healthy.all() else "; slow links in proportion to their speed"
-    lines = [
-        ("base RTT", f"{base.rtt * 1e6:.6g} us, over the longest route of {base.links} links"),
-        ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
-        (
-            "buffers",
-            "no bound for a single port" if np.isnan(queues.buffer).all() else f"{span(queues.buffer)} a port{slow}",
-        ),
-        ("ECN", f"from {span(queues.ecn_low)} to {span(queues.ecn_high)}"),
-    ]
-    if isinstance(scenario.transport, Window):
-        window = scenario.transport.window
-        low, high = (f(np.asarray(window.bytes(net.scope().nic_bdp))) for f in (np.min, np.max))
-        size = f"{high:,.0f} B" if low == high else f"{low:,.0f} to {high:,.0f} B"
-        lines.append(("window", f"{window} = {size}" if window.relative else str(window)))
-    return lines
-
-
-def _cost(scenario: Scenario, net: Network) -> list[Line]:
-    """Step, number of steps and memory, from the shapes that the engine would allocate."""
+def _cost(scenario: Scenario, net: Network, problem: Problem, model: Model[Any]) -> list[Line]:
+    """Number of steps and memory, from the shapes that the engine would allocate."""
     import jax
 
     from fabsim.engine.run import begin
 
-    problem, model = assemble(scenario, net)
     dt = float(problem.dt)
     if scenario.until == "done":
         least = float(ideal_seconds(scenario, net).max())
@@ -149,8 +125,6 @@ def _cost(scenario: Scenario, net: Network) -> list[Line]:
     width = 8 if scenario.precision == "float64" else 4
     kept = frames * width * (5 * net.fabric.links + net.flows.count)
     return [
-        *(("no effect", text) for text in inert(scenario, net, model)),
-        ("dt", f"{show_time(dt)}{' (derived)' if scenario.dt == 'auto' else ''}"),
         ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
         ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),
     ]
