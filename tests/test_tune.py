@@ -299,6 +299,22 @@ def test_a_split_of_a_tree_is_written_and_read(tmp_path: Path) -> None:
 # A journal
 
 
+def test_a_tuning_that_gains_nothing_says_so() -> None:
+    """Buffers that never fill up leave the last completion as it is, but for roundings; a better split does not."""
+    from types import SimpleNamespace
+    from typing import cast
+
+    from fabsim.tuning.certificate import Tuning
+    from fabsim.tuning.tune_text import _course
+
+    for best, told in ((0.9995, True), (0.998, False)):
+        tuned = SimpleNamespace(history=np.array([[1.0], [best]]), terms=np.ones((2, 1, 1)))
+        objective = SimpleNamespace(weights=(("last_completion", 1.0),))
+        made = SimpleNamespace(tuned=tuned, objective=objective, optimum=1.0, seconds=1.0)
+        lines = _course(cast("Tuning", made))
+        assert ("it hardly depends on what is tuned" in lines[-1]) is told
+
+
 def test_a_killed_tuning_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 in the middle: what had been written is the beginning of what the next call ends with."""
     out, file = tmp_path / "out", str(CONFIGS / "half_speed.yaml")

@@ -27,6 +27,8 @@ RESULT = "tune.h5"
 PICTURES = ("history.png", "before_after.png")
 FILES = (RESULT, TUNED, SPLIT, *PICTURES)
 """What is written into the folder of a tuning, beside its journal."""
+LITTLE = 1e-3
+"""A part of the objective that is not worth the tuning."""
 WITHIN = 0.01
 """How near to the optimum of the linear program counts as reached."""
 
@@ -81,6 +83,9 @@ def _course(tuning: Tuning) -> list[str]:
     descents = f" x {history.shape[1]} descents" if history.shape[1] > 1 else ""
     best = int(np.unravel_index(history.argmin(), history.shape)[0])
     lines = [f"{steps} steps{descents} in {tuning.seconds:.1f} s; best at step {best}"]
+    if history.min() > 1 - LITTLE:
+        below = f"less than {100 * LITTLE:g} % below its start"
+        lines.append(f"the objective is {below}: it hardly depends on what is tuned")
     names = [name for name, _ in tuning.objective.weights]
     if "utilisation" in names:
         busy = tuning.tuned.terms[:, :, names.index("utilisation")].min(1)
