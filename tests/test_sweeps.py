@@ -23,6 +23,7 @@ from fabsim.study import outcomes
 from fabsim.sweeps.design import design
 from fabsim.sweeps.plan import Plan, plan
 from fabsim.sweeps.ranks import Rank, rank
+from fabsim.sweeps.table import as_text
 
 SMALL = """\
 name: small
@@ -178,8 +179,11 @@ def test_points_that_contradict_themselves_are_told() -> None:
     }
     found = fabsim.sweep(fabsim.load({**base(), "sweep": {"grid": grid}}), progress=False)
     told = found.reason.sel({"queue.ecn_low": 400e3, "queue.ecn_high": 20e3})
-    assert "queue.ecn_low: above ecn_high (20000 B), given 400000 B" in str(told.values)
+    assert str(told.values).startswith("sweep: queue.ecn_low: above ecn_high (20000 B), given 400000 B")
     assert int(found.failed.sum()) == 1
+    seeds = {"grid": grid, "seeds": 2, "metrics": ["last_completion"]}
+    text = as_text(fabsim.sweep(fabsim.load({**base(), "sweep": seeds}), progress=False))
+    assert "\nmedian (5 to 95 %) of 2 seeds\n2 of 8 have no figures:" in text  # points without any do not count
 
 
 def test_when_nothing_works_it_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,6 +82,11 @@ class Design:
         place = np.unravel_index(number, self.shape)
         return {key: axis.values[key][int(place[at])] for key, axis, at in self._lookup}
 
+    def scenario(self, single: Scenario, number: int) -> Scenario:
+        """The scenario at a point. Raises InputError, with "sweep" as the place of what is varied."""
+        values = self.values(number)
+        return single.change(values, dict.fromkeys(values, "sweep"))
+
     def described(self, number: int) -> str:
         """A point in words, by its labels."""
         place = np.unravel_index(number, self.shape)

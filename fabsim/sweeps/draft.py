@@ -117,7 +117,7 @@ def members_of(
         if members and number not in chosen:
             break
         try:
-            members.append(compiler.compile(single.change(design.values(int(number)))))
+            members.append(compiler.compile(design.scenario(single, int(number))))
         except InputError as error:
             refused[int(number)] = str(error)
     return members, {} if members else refused

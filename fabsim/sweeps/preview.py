@@ -66,7 +66,7 @@ def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = 
 
 def _work(scenario: Scenario, points: Design, program: Program, compiler: Compiler) -> float:
     """Subflow-hops times steps of one scenario."""
-    member = compiler.compile(scenario.single().change(points.values(program.example)))
+    member = compiler.compile(points.scenario(scenario.single(), program.example))
     return program.hops * _seconds(member) / float(member.shared.problem.dt)
 
 
@@ -81,7 +81,7 @@ def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, d
     rates = []
     for number, program in list(enumerate(todo.programs))[:TRIED]:
         shard = next(shard for shard in todo.shards if shard.program == number)
-        members = [compiler.compile(scenario.single().change(points.values(int(point)))) for point in shard.points]
+        members = [compiler.compile(points.scenario(scenario.single(), int(point))) for point in shard.points]
         problems = [member.shared.problem for member in members]
         one = batch(problems, [member.model for member in members], program.widths, program.differs)
 
@@ -102,7 +102,7 @@ def trace_lines(scenario: Scenario, todo: Plan, points: Design, compiler: Compil
     names, size, guessed = scenario.sweep.traces, 0.0, False
     over_time = len(series_of(names))
     for program in todo.programs:
-        member = compiler.compile(scenario.single().change(points.values(program.example)))
+        member = compiler.compile(points.scenario(scenario.single(), program.example))
         dt, width = float(member.shared.problem.dt), member.shared.problem.size.dtype.itemsize
         frames = -(-int(_seconds(member) / dt) // member.scenario.steps_of_frame(dt))
         guessed = guessed or (over_time > 0 and member.scenario.until == "done")

@@ -28,11 +28,12 @@ def footer(data: xarray.Dataset) -> str:
     if seeds < 2:
         return ""
     counts = (data["reason"] == "").sum(SEED).values
-    least, most = int(counts.min()), int(counts.max())
+    some = counts[counts > 0]
+    least, most = int(some.min(initial=seeds)), int(some.max(initial=0))
     if least == seeds:
         return f"median (5 to 95 %) of {seeds} seeds"
-    some = f"{least}" if least == most else f"{least} to {most}"
-    return f"median (5 to 95 %) of those of {seeds} seeds that have figures, {some} at each point"
+    told = f"{least}" if least == most else f"{least} to {most}"
+    return f"median (5 to 95 %) of those of {seeds} seeds that have figures, {told} at each point"
 
 
 def rows(data: xarray.Dataset) -> list[list[str]]:

@@ -50,7 +50,7 @@ def work(
     reasons = [""] * len(shard.points)
     for row, point in enumerate(shard.points):
         try:
-            members.append(compiler.compile(single.change(design.values(int(point)))))
+            members.append(compiler.compile(design.scenario(single, int(point))))
             rows.append(row)
         except InputError as error:
             reasons[row] = str(error)
