@@ -150,7 +150,7 @@ def test_a_run_warns_of_them_and_of_others_not() -> None:
     links = [{"link": "leaf*->agg*", "ecn_low": "50 kB"}, {"link": "leaf0->agg0", "ecn_low": "30 kB"}]
     small = {
         **SMALL,
-        "traffic": [{"kind": "shift", "by": 4, "size": "8 kB"}],
+        "traffic": [{"kind": "shift", "by": 4, "size": "64 kB"}],
         "queue": {"kind": "trim", "links": links},
     }
     scenario = fabsim.load(small)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.keys.fabric import FabricSection
+from fabsim.scenario.keys.fabric import LATENCY, RATE, FabricSection
 from fabsim.scenario.keys.fields import ALMOST, Count, Latency, Many, Rate, Text, like
 from fabsim.scenario.keys.plane import UpperLinks
 
@@ -21,7 +21,7 @@ class Torus(UpperLinks):
         "[4, 4, 4]", means="routers along each dimension; a dimension of 2 is one cable, not two"
     )
     rate: Rate = like("400 Gbps", means="line rate of each host's link, in each direction", smooth=ALMOST)
-    latency: Latency = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
+    latency: Latency = LATENCY
 
 
 class Dragonfly(UpperLinks):
@@ -34,8 +34,8 @@ class Dragonfly(UpperLinks):
     routers_per_group: Count = like("4", means="routers of each group")
     hosts_per_router: Count = like("2", means="hosts at each router, with one link each")
     global_links: Count = like("2", means="ports of each router to other groups")
-    rate: Rate = like("400 Gbps", means="line rate of the hosts' links, in each direction", smooth=ALMOST)
-    latency: Latency = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
+    rate: Rate = RATE
+    latency: Latency = LATENCY
     global_rate: Rate | None = like(
         "400 Gbps", None, means="line rate of the links between groups", absent="that inside a group", smooth=ALMOST
     )

@@ -55,6 +55,21 @@ class FabricSection(Section):
     )
 
 
+RATE = like("400 Gbps", means="line rate of the hosts' links, in each direction", smooth=ALMOST)
+LATENCY = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
+SWITCH_LATENCY = like(
+    "500 ns",
+    0.0,
+    means="time that every switch takes to forward a packet",
+    source="ours: an ideal switch",
+    smooth=ALMOST,
+)
+PORTS = like(
+    "64", None, means="ports of a switch; more cables than that are refused", absent="not checked", smooth="choice"
+)
+"""Keys that several kinds of fabric have."""
+
+
 class LeafSpine(FabricSection):
     """Two tiers: every leaf has `uplinks` cables to every spine."""
 
@@ -62,8 +77,8 @@ class LeafSpine(FabricSection):
     leaves: Count = like("8", means="leaf switches")
     spines: Count = like("16", means="spine switches")
     hosts_per_leaf: Count = like("16", means="hosts on each leaf, with one link each")
-    rate: Rate = like("400 Gbps", means="line rate of the hosts' links, in each direction", smooth=ALMOST)
-    latency: Latency = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
+    rate: Rate = RATE
+    latency: Latency = LATENCY
     fabric_rate: Rate | None = like(
         "400 Gbps",
         None,
@@ -78,17 +93,9 @@ class LeafSpine(FabricSection):
         absent="the same as `latency`",
         smooth=ALMOST,
     )
-    switch_latency: Latency = like(
-        "500 ns",
-        0.0,
-        means="time that every switch takes to forward a packet",
-        source="ours: an ideal switch",
-        smooth=ALMOST,
-    )
+    switch_latency: Latency = SWITCH_LATENCY
     uplinks: Count = like("1", 1, means="cables from each leaf to each spine", source="ours: the plain fabric")
-    ports: Count | None = like(
-        "64", None, means="ports of a switch; more cables than that are refused", absent="not checked", smooth="choice"
-    )
+    ports: Count | None = PORTS
 
 
 class TierSection(Section):
@@ -157,18 +164,10 @@ class FatTree(FabricSection):
         "4", None, means="links up from each aggregation switch", absent="from `k` and `oversubscription`"
     )
     tiers: Tiers = like("{core: {rate: 800 Gbps}}", Tiers())
-    rate: Rate = like("400 Gbps", means="line rate of the hosts' links, in each direction", smooth=ALMOST)
-    latency: Latency = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
-    switch_latency: Latency = like(
-        "500 ns",
-        0.0,
-        means="time that every switch takes to forward a packet",
-        source="ours: an ideal switch",
-        smooth=ALMOST,
-    )
-    ports: Count | None = like(
-        "64", None, means="ports of a switch; more cables than that are refused", absent="not checked", smooth="choice"
-    )
+    rate: Rate = RATE
+    latency: Latency = LATENCY
+    switch_latency: Latency = SWITCH_LATENCY
+    ports: Count | None = PORTS
 
 
 class SingleSwitch(FabricSection):
@@ -176,18 +175,10 @@ class SingleSwitch(FabricSection):
 
     kind: Literal["single_switch"]
     hosts: Count = like("16", means="hosts, with one link each")
-    rate: Rate = like("400 Gbps", means="line rate of the hosts' links, in each direction", smooth=ALMOST)
-    latency: Latency = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
-    switch_latency: Latency = like(
-        "500 ns",
-        0.0,
-        means="time that every switch takes to forward a packet",
-        source="ours: an ideal switch",
-        smooth=ALMOST,
-    )
-    ports: Count | None = like(
-        "64", None, means="ports of a switch; more cables than that are refused", absent="not checked", smooth="choice"
-    )
+    rate: Rate = RATE
+    latency: Latency = LATENCY
+    switch_latency: Latency = SWITCH_LATENCY
+    ports: Count | None = PORTS
 
 
 class HtsimTopology(FabricSection):

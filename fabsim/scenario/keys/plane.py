@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fabsim.scenario.keys.fabric import FabricSection
+from fabsim.scenario.keys.fabric import LATENCY, SWITCH_LATENCY, FabricSection
 from fabsim.scenario.keys.fields import ALMOST, Count, Latency, Rate, like
 
 MRC = "arXiv:2605.04333"
@@ -13,13 +13,7 @@ MRC = "arXiv:2605.04333"
 class Switches(FabricSection):
     """What the switches are like."""
 
-    switch_latency: Latency = like(
-        "500 ns",
-        0.0,
-        means="time that every switch takes to forward a packet",
-        source="ours: an ideal switch",
-        smooth=ALMOST,
-    )
+    switch_latency: Latency = SWITCH_LATENCY
     ports: Count | None = like(
         "512", None, means="ports of a switch; more cables than that are refused", absent="not checked", smooth="choice"
     )
@@ -70,7 +64,7 @@ class MultiPlane(UpperLinks):
         smooth=ALMOST,
         begin=True,
     )
-    latency: Latency = like("1 us", means="propagation along each cable, one way", smooth=ALMOST)
+    latency: Latency = LATENCY
     uplinks: Count = like("1", 1, means="cables from each leaf to each spine of its plane", source=MRC)
 
 
