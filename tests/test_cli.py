@@ -127,6 +127,7 @@ def test_overrides_in_every_command_that_takes_a_scenario(small: str, capsys: py
         (["show", "damaged.h5"], "damaged.h5: is damaged and cannot be read"),
         (["check", "small.yaml", "--set", "packets={small: empty.csv}"], "packets.small: empty.csv:1: the file is emp"),
         (["check", "small.yaml", "--set", "packets={small: .}"], "packets.small: '.' is a folder; name a file in it"),
+        (["check", "small.yaml", "--set", "fabric.rate=1e-9 bps"], "dt: a round trip is 1.02e+20 steps of 1 us, which"),
         (["check", "tune.yaml", "--set", "tune.optimiser=adamm"], "tune.optimiser: "),
         (
             ["check", "tune.yaml", "--set", "tune.parameters=[{key: queue.bufer}]"],

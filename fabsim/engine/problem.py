@@ -30,6 +30,9 @@ RING = 8
 STEP = 1e-6
 """Seconds of a step, where the fabric allows it and nothing else is asked for."""
 
+COUNTED = 2**31
+"""Steps are counted in 32 bits."""
+
 STATIC = {"static": True}
 """Marks a field that chooses the compiled program."""
 
@@ -168,7 +171,7 @@ def build(
     traffic_class: Int | None = None,
     classes: int = 1,
 ) -> Problem:
-    """Compile arrays. Raises InputError for a step that is longer than the shortest path allows.
+    """Compile arrays. Raises InputError for a step that is longer than the shortest path allows, or too short to count.
 
     `ring` is the least number of steps of feedback to remember (a sweep over latencies wants the largest of its
     members); `share_rows=False` asks for the plain element table (equal results, slower);
@@ -195,6 +198,9 @@ def build(
     scale = np.divide(wire, flows.size, out=np.ones_like(wire), where=flows.size > 0)
     beyond, home = latency / dt - (hops - 1), back / dt
     delay = (latency - (hops - 1) * dt + back).max() / dt
+    if delay >= COUNTED:
+        raise InputError(f"dt: a round trip is {delay:.3g} steps of {dt * 1e6:g} us, which 32 bits do not count; give "
+                         "faster or shorter links")  # fmt: skip
     lanes, every = np.repeat(nic, path.shape[-1] // nic.shape[1], -1), np.append(np.tile(fabric.latency, classes), 0.0)
     real = lambda x: jnp.asarray(np.asarray(x), dtype)  # noqa: E731
     whole = lambda x: jnp.asarray(np.asarray(x), "int32")  # noqa: E731
