@@ -167,9 +167,15 @@ def validate(folder: str, pattern: str, table: str | None, force: bool, summary:
 
 
 @cli.command()
-@click.option("--repeats", default=7, show_default=True, type=click.IntRange(min=1), help="The best of so many counts.")
+@click.option(
+    "--rounds",
+    default=15,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Measure until none is faster for so many rounds.",
+)
 @device_option
-def bench(repeats: int, device: str | None) -> None:
+def bench(rounds: int, device: str | None) -> None:
     """Measure speed, as ratios of things measured in one process.
 
     \b
@@ -179,7 +185,7 @@ def bench(repeats: int, device: str | None) -> None:
     use_device(device)
     from fabsim import bench as benchmark
 
-    click.echo(benchmark.as_text(benchmark.bench(repeats)))
+    click.echo(benchmark.as_text(benchmark.bench(rounds)))
 
 
 @cli.command()

@@ -128,28 +128,48 @@ def test_checkpoints_change_nothing() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-18)
 
 
-def stacked(jaxpr: Any, length: int) -> int:
-    """Most bytes that a loop of so many rounds gives a round, in this program or in those inside."""
-    found = 0
+def kept(jaxpr: Any, length: int) -> list[jax.ShapeDtypeStruct]:
+    """What each round of the loops of so many rounds hands to the outside: of each the one with most bytes."""
+    found: list[jax.ShapeDtypeStruct] = []
     for eqn in jaxpr.eqns:
+        several = [getattr(inner, "jaxpr", inner) for inner in eqn.params.values() if hasattr(inner, "eqns")]
+        options = [kept(inner, length) for inner in several]
         if eqn.primitive.name == "scan" and eqn.params["length"] == length:
             each = [var.aval for var in eqn.outvars[parts_of(eqn)[1] :]]
-            found = max(found, sum(x.size * x.dtype.itemsize for x in each) // length)
-        for inner in eqn.params.values():
-            found = max(found, stacked(getattr(inner, "jaxpr", inner), length) if hasattr(inner, "eqns") else 0)
+            options.append([jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in each])
+        found = max([found, *options], key=size)
     return found
 
 
-def test_a_gradient_keeps_little_more_of_a_step_than_its_state() -> None:
-    """Without checkpoints. What is wide and cheap is made again: cond, cuts and shares of every port and lane."""
-    problem, model = busy()
+def size(arrays: list[jax.ShapeDtypeStruct]) -> int:
+    """Bytes."""
+    return sum(x.size * x.dtype.itemsize for x in arrays)
+
+
+def kept_of_a_step(problem: Problem, model: Model[Any]) -> list[jax.ShapeDtypeStruct]:
+    """What a gradient without checkpoints keeps of each step."""
 
     def last(model: Model[Any]) -> jax.Array:
         return simulate(problem, model, steps=STEPS, every=20, checkpoint=False).completion.max()
 
-    kept = stacked(jax.make_jaxpr(jax.grad(last))(model).jaxpr, 20)
+    return kept(jax.make_jaxpr(jax.grad(last))(model).jaxpr, 20)
+
+
+def test_a_gradient_keeps_less_of_a_step_than_its_state() -> None:
+    """Without checkpoints. What is wide and cheap is made again: cond, cuts and shares of every port and lane."""
+    problem, model = busy()
     state = sum(x.nbytes for x in jax.tree.leaves(begin(problem, model)))
-    assert 0.3 * state < kept < 1.5 * state
+    assert 0.3 * state < size(kept_of_a_step(problem, model)) < state
+
+
+def test_a_gradient_keeps_no_ring_of_a_sprayed_step() -> None:
+    """Neither of feedback nor of the queues that last packets met; and not of what is trimmed, which passes by."""
+    problem, model = busy()
+    problem = replace(problem, ring=23)  # a length that nothing else has
+    assert model.split.weight.shape[1] > 1
+    shapes = [x.shape for x in kept_of_a_step(problem, model)]
+    assert not any({23 + more for more in range(5)} & set(shape) for shape in shapes), shapes
+    assert begin(problem, model).moving.fabric.shape not in shapes
 
 
 def coupled() -> tuple[Problem, Model[Any]]:

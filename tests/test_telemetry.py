@@ -71,11 +71,14 @@ def test_a_law_reads_each_port_of_each_path_as_late_as_its_packets_are() -> None
     assert checked >= 4
 
 
-def test_others_remember_nothing() -> None:
-    """But for flows of several lanes, whose last packets on some met the queues of a while ago."""
+def test_others_remember_no_steps() -> None:
+    """But flows of several lanes, whose last packets on some met the queues of a while ago, a running mean of these."""
     fabric = leaf_spine(2, 2, 2, rate=RATE, latency=1.13e-6)
     flows = assemble([0, 1], [2, 3], 1e6)
     problem, model = case(fabric, flows)
-    assert simulate(problem, model, steps=10).state.links is not None
+    state = simulate(problem, model, steps=10).state
+    assert state.links is None
+    assert state.past is not None
+    assert state.past.shape == state.ports.queue.shape
     one, model = case(fabric, flows, ecmp(fabric, flows, seed=1))
-    assert simulate(one, model, steps=10).state.links is None
+    assert simulate(one, model, steps=10).state.past is None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fabsim.bench.figure import Figure
 
 
-def bench(repeats: int = 7, members: int = 1000) -> list[Figure]:
-    """Measure one run (the smallest of `repeats`) and a sweep of `members`."""
+def bench(rounds: int = 15, members: int = 1000) -> list[Figure]:
+    """Measure one run (until none is faster for so many `rounds`) and a sweep of `members`."""
     from fabsim.bench.many import many
     from fabsim.bench.one import one
 
-    return one(repeats) + many(members)
+    return one(rounds) + many(members)
 
 
 def as_text(figures: list[Figure]) -> str:

@@ -32,11 +32,32 @@ class Figure:
     meaning: str
 
 
-def least(work: Callable[[], Any], repeats: int) -> float:
-    """Smallest seconds of some calls: other work on the machine can only add to them."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+SETTLED = 0.99
+"""A time below this part of the smallest so far is news."""
+
+PATIENCE = 60.0
+"""Seconds after which no news is waited for any more."""
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """What a call takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def least(*works: Callable[[], Any], rounds: int) -> list[float]:
+    """Smallest seconds of each work: other work on the machine can only add to them.
+
+    They take turns, so that what is slow for a while is slow for all, and go on until none has become faster for so
+    many rounds.
+    """
+    times = [float("inf")] * len(works)
+    quiet, begin = 0, time.perf_counter()
+    while quiet < rounds and time.perf_counter() - begin < PATIENCE:
+        quiet += 1
+        for number, work in enumerate(works):
+            took = seconds(work)
+            quiet = 0 if took < SETTLED * times[number] else quiet
+            times[number] = min(times[number], took)
+    return times

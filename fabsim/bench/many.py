@@ -84,13 +84,14 @@ def measure(members: int) -> None:
 
     for work in (once, lambda: batches(few, 1), lambda: batches(few, devices), layered):
         work()  # compiles
-    times = Times(
-        singly=least(lambda: [once() for _ in range(members)], 1),
-        one=least(lambda: batches(whole, 1), 1),
-        every=least(lambda: batches(whole, devices), 2),
-        sweep=least(layered, 2),
-        devices=devices,
+    singly, single, every, whole_sweep = least(
+        lambda: [once() for _ in range(members)],
+        lambda: batches(whole, 1),
+        lambda: batches(whole, devices),
+        layered,
+        rounds=1,
     )
+    times = Times(singly, single, every, whole_sweep, devices)
     print(json.dumps(vars(times)))
 
 

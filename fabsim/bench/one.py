@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fabsim.bench.figure import SCENARIO, STEPS, Figure, least
+from fabsim.bench.figure import SCENARIO, STEPS, Figure, least, seconds
 from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import begin, simulate
 from fabsim.models.model import Model
@@ -22,7 +22,7 @@ PACKET_SECONDS = 2.11
 permutation: 128 hosts, 2 MB each, sprayed over 128 entropy values under a fixed window."""
 
 
-def one(repeats: int) -> list[Figure]:
+def one(rounds: int) -> list[Figure]:
     """Measure one run: compiled, warm, and its gradient."""
     began = time.perf_counter()
     problem, model = load(SCENARIO).compile()
@@ -31,22 +31,19 @@ def one(repeats: int) -> list[Figure]:
     def once() -> Any:
         return jax.block_until_ready(simulate(problem, model, steps=STEPS).completion)
 
-    began = time.perf_counter()
-    once()
-    first = time.perf_counter() - began
-    warm = least(once, repeats)
-    slope = jax.jit(jax.grad(lambda m: simulate(problem, m, steps=STEPS).completion.max()))
-    began = time.perf_counter()
-    jax.block_until_ready(slope(model))
-    first_slope = time.perf_counter() - began
-    gradient = least(lambda: jax.block_until_ready(slope(model)), max(repeats // 2, 2))
-    kept = jax.jit(jax.grad(lambda m: simulate(problem, m, steps=STEPS, checkpoint=False).completion.max()))
-    jax.block_until_ready(kept(model))
-    all_kept = least(lambda: jax.block_until_ready(kept(model)), 2)
+    def gradient(checkpoint: bool) -> Callable[[], Any]:
+        def last(model: Model[Any]) -> jax.Array:
+            return simulate(problem, model, steps=STEPS, checkpoint=checkpoint).completion.max()
+
+        slope = jax.jit(jax.grad(last))
+        return lambda: jax.block_until_ready(slope(model))
+
+    slope, kept = gradient(True), gradient(False)
+    size = sum(x.nbytes for x in jax.tree.leaves(begin(problem, model)))
+    first, first_slope = seconds(once), seconds(slope)
+    kept()
+    warm, with_frames, all_kept, copy = least(once, slope, kept, copier(size), rounds=rounds)
     memory = [backward_bytes(problem, model, steps) for steps in (400, 1600)]
-    state = begin(problem, model)
-    size = sum(x.nbytes for x in jax.tree.leaves(state))
-    copy = least(copier(size), repeats)
     hops = problem.at.row.shape[0] * problem.flows * model.split.weight.shape[1] + problem.flows
     return [
         Figure("import fabsim", f"{import_seconds():.2f} s", "beyond the import of jax"),
@@ -59,7 +56,9 @@ def one(repeats: int) -> list[Figure]:
         Figure(
             "step against copy", f"{warm / STEPS / copy:.1f} x", f"the time to copy its state of {size / 1e3:.0f} kB"
         ),
-        Figure("gradient", f"{gradient / warm:.1f} x", f"a run, by all parameters (compiled in {first_slope:.1f} s)"),
+        Figure(
+            "gradient", f"{with_frames / warm:.1f} x", f"a run, by all parameters (compiled in {first_slope:.1f} s)"
+        ),
         Figure("without checkpoints", f"{all_kept / warm:.1f} x", "a run: the states of all steps are kept"),
         Figure(
             "4 x the steps", f"{memory[1] / memory[0]:.1f} x", f"the memory of a gradient ({memory[0] / 1e6:.1f} MB)"

@@ -88,14 +88,21 @@ def give_up(ports: PortState, signal: Signal, events: Now | None) -> tuple[PortS
     return replace(ports, queue=ports.queue * kept, headers=ports.headers * kept), replace(signal, drop=drop)
 
 
+def arriving(state: State) -> tuple[Fluid, Fluid]:
+    """What arrives at each hop in this step: data (marked, waited), and what has been trimmed."""
+    fabric, egress = apart(state.moving.fabric), apart(state.moving.egress)
+    return Fluid(fabric[0], egress[0]), Fluid(fabric[1], egress[1])
+
+
 @remade
 def depart(
-    s: Setup, state: State, signal: Signal, opening: Array | None, events: Now | None
+    s: Setup, waiting: Fluid, data: Fluid, signal: Signal, opening: Array | None, events: Now | None
 ) -> tuple[Fluid, Fluid, Missing]:
-    """What waits after this step, what leaves each hop in it, and what was cut or given up."""
+    """What waits after this step, what leaves each hop in it (both without what was trimmed before, which waits
+    nowhere), and what was cut or given up."""
     fabric, egress = read(s.problem.at, acts(s, signal, opening, events))
-    wait_f, out_f, cut_f = pass_hop(state.waiting.fabric, state.moving.fabric, fabric, s.queue, events is not None)
-    wait_e, out_e, cut_e = pass_hop(state.waiting.egress, state.moving.egress, egress, s.queue, events is not None)
+    wait_f, out_f, cut_f = mix_hop(waiting.fabric, data.fabric, fabric, s.queue, events is not None)
+    wait_e, out_e, cut_e = mix_hop(waiting.egress, data.egress, egress, s.queue, events is not None)
     return Fluid(wait_f, wait_e), Fluid(out_f, out_e), Missing(cut_f, cut_e)
 
 
@@ -107,6 +114,14 @@ def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) ->
     if events is not None:
         seen.append(events.given_up)
     return jnp.stack(seen, -1)
+
+
+def leaves(s: Setup, out: Fluid, trimmed: Fluid, cut: Missing) -> Fluid:
+    """All that leaves each hop: what was trimmed before passes all queues, and what is cut now goes with it."""
+    return Fluid(
+        together(out.fabric, trimmed.fabric, cut.fabric, s.queue),
+        together(out.egress, trimmed.egress, cut.egress, s.queue),
+    )
 
 
 def travel(
@@ -150,35 +165,58 @@ def travel(
 def pass_hop(waiting: Array, moving: Array, seen: Array, queue: TrimQueue, dies: bool) -> tuple[Array, Array, Array]:
     """The well-mixed queue of one subflow at one hop. [..., C, K] -> waiting, leaving, cut [..., K].
 
-    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). What is cut goes
-    on as trimmed, or not at all. A pause makes all that stands wait longer than it was to when it joined. Where a port
-    `dies`, the last of what is seen is the share of what stands there that is given up.
+    Channels of waiting: data (marked, waited); of moving and leaving: data, trimmed (marked, waited). See mix_hop.
     """
-    keep, leave = seen[..., 0, :], seen[..., 1, :]
-    data, trimmed = moving[..., 0, :], moving[..., 1, :]
-    kept = data * keep
-    cut = data - kept
-    stands = waiting[..., 0, :] + kept
+    data, trimmed = apart(moving)
+    stay, out, cut = mix_hop(waiting, data, seen, queue, dies)
+    return stay, together(out, trimmed, cut, queue), cut
+
+
+def apart(moving: Array) -> tuple[Array, Array]:
+    """Channels data (marked, waited), and [..., 1, K] trimmed."""
+    data, trimmed, *signals = jnp.split(moving, moving.shape[-2], -2)
+    return jnp.concatenate([data, *signals], -2), trimmed
+
+
+def together(out: Array, trimmed: Array, cut: Array, queue: TrimQueue) -> Array:
+    """The reverse; what is cut goes on as trimmed, or not at all."""
+    data, *signals = jnp.split(out, out.shape[-2], -2)
+    return jnp.concatenate([data, trimmed + cut[..., None, :] if queue.trims else trimmed, *signals], -2)
+
+
+def mix_hop(waiting: Array, data: Array, seen: Array, queue: TrimQueue, dies: bool) -> tuple[Array, Array, Array]:
+    """[..., C, K] -> waiting, leaving, cut [..., K], with channels data (marked, waited).
+
+    A pause makes all that stands wait longer than it was to when it joined. Where a port `dies`, the last of what is
+    seen is the share of what stands there that is given up.
+    """
+    keep, leave, *signals = jnp.split(seen, seen.shape[-2], -2)
+    given_up = signals.pop() if dies else None
+    came, *came_signals = jnp.split(data, data.shape[-2], -2)
+    stood, *stood_signals = jnp.split(waiting, waiting.shape[-2], -2)
+    kept = came * keep
+    cut = came - kept
+    stands = stood + kept
     out = leave * stands
     left = stands - out
-    if dies:
-        cut = cut + left * seen[..., -1, :]
-        left = left * (1.0 - seen[..., -1, :])
-    stay, go = [left], [out, trimmed + cut if queue.trims else trimmed]
-    if waiting.shape[-2] == 3:
-        mark, wait = seen[..., 2, :], seen[..., 3, :]
-        came = moving[..., 2, :] * keep
-        came = came + (kept - came) * mark if queue.at_enqueue else came
-        marked = waiting[..., 1, :] + came
+    if given_up is not None:
+        cut = cut + left * given_up
+        left = left * (1.0 - given_up)
+    stay, go = [left], [out]
+    if stood_signals:
+        mark, wait, *paused = signals
+        joins = came_signals[0] * keep
+        joins = joins + (kept - joins) * mark if queue.at_enqueue else joins
+        marked = stood_signals[0] + joins
         marked_out = leave * marked
-        waited = waiting[..., 2, :] + moving[..., 3, :] * keep + kept * wait
-        if seen.shape[-2] - dies == 5:
-            waited = waited + waiting[..., 0, :] * seen[..., 4, :]
+        waited = stood_signals[1] + came_signals[1] * keep + kept * wait
+        if paused:
+            waited = waited + stood * paused[0]
         waited_out = leave * waited
         rest = [marked - marked_out, waited - waited_out]
-        stay += [x * (1.0 - seen[..., -1, :]) for x in rest] if dies else rest
+        stay += rest if given_up is None else [x * (1.0 - given_up) for x in rest]
         go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, waited_out]
-    return jnp.stack(stay, -2), jnp.stack(go, -2), cut
+    return jnp.concatenate(stay, -2), jnp.concatenate(go, -2), cut[..., 0, :]
 
 
 def over_wire(leaving: Array, loss: Array) -> tuple[Array, Array]:

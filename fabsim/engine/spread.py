@@ -34,8 +34,8 @@ COMMON = ("dt", "unit", "ack", "mtu", "reverse", "tail", "faults")
 """Fields of a problem that all devices have in common."""
 
 STATE = State(
-    step=SAME, flow=EACH, tags=EACH, ports=SAME, waiting=EACH, moving=EACH, ring=EACH, links=SAME, fired=SAME,
-    sent=SAME, law=EACH, flags=EACH, recovery=EACH, pause=SAME, last=EACH,
+    step=SAME, flow=EACH, tags=EACH, ports=SAME, waiting=EACH, moving=EACH, ring=EACH, links=SAME, past=SAME,
+    fired=SAME, sent=SAME, law=EACH, flags=EACH, recovery=EACH, pause=SAME, last=EACH,
     balance=EACH, paths=EACH, lines=EACH,
 )  # fmt: skip
 """How a state lies: the ports and the triggers are on each device, and equal."""

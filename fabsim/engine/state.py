@@ -124,8 +124,8 @@ class State:
         waiting: what stands at each hop. Channels: data (marked, waited).
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
-        links: [D, L + 1, 2] queue and data sent of each link in the last steps; where flows have several lanes [D, L +
-            1, 1] the queue; None unless the law has `telemetry` or flows have several lanes.
+        links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`.
+        past: [L + 1] running mean of each queue, see tags.BEHIND; None where flows have a single lane.
         fired: [N] activations of each trigger.
         sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
         law: the transport's own state.
@@ -146,6 +146,7 @@ class State:
     moving: Fluid
     ring: Array
     links: Array | None
+    past: Array | None
     fired: Array
     sent: Array | None
     law: Any
@@ -195,7 +196,8 @@ def initial(s: Setup) -> State:
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
         ring=jnp.zeros((p.heard, channels + 1, flows), real),
-        links=telemetry.blank(s) if s.transport.telemetry or s.share.shape[-1] > 1 else None,
+        links=telemetry.blank(s) if s.transport.telemetry else None,
+        past=jnp.zeros_like(s.capacity) if s.share.shape[-1] > 1 else None,
         fired=jnp.zeros(p.triggers, jnp.int32),
         sent=None if p.reverse is None else jnp.zeros_like(s.capacity),
         law=s.transport.init(sender(s, flow)),

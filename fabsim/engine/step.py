@@ -16,7 +16,7 @@ from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard
 from fabsim.engine.flags import watch
-from fabsim.engine.network import depart, give_up, hold, serve, travel
+from fabsim.engine.network import arriving, depart, give_up, hold, leaves, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
@@ -62,7 +62,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         lines = state.lines
         back, home = come_back(s, state.ring, None if lines is None else lines.back, state.step)
         feedback = as_feedback(back)
-        if state.links is not None and s.transport.telemetry:
+        if state.links is not None:
             feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
         recovery, missed, since = time_out(s, state, feedback)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
@@ -100,7 +100,9 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         joined = signal.sent + ports.queue - state.ports.queue
         ports, signal = give_up(ports, signal, events)
         pace = may if signal.pace is None else signal.pace
-        waiting, leaving, cut = depart(s, state, signal, pace, events)
+        data, trimmed = arriving(state)
+        waiting, out, cut = depart(s, state.waiting, data, signal, pace, events)
+        leaving = leaves(s, out, trimmed, cut)
         left = signal.sent + total(s.problem, by_link(s, sent))
         ports = classed.spend(s, ports, left)
         down = at_down_links(s, state, signal, events)
@@ -114,8 +116,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
             lost = lost - gone.headers
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        past = None if state.links is None else tags.Past(state.links, state.step, state.waiting)
-        tag = tags.advance(s, tag, state.moving, past, state.ports.queue, joined, passing(pace, events))
+        tag = tags.advance(s, tag, data, state.waiting, state.past, state.ports.queue, joined, passing(pace, events))
         begun = flow
         flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag = tags.attach(s, tag, now, goes, final, pace_of(s, begun, feedback.nacked, sent.sum(-1)))
@@ -133,6 +134,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         moving=moving,
         ring=ring,
         links=links,
+        past=tags.remember(state.past, ports.queue),
         fired=fired,
         sent=None if state.sent is None else left,
         law=law,

@@ -8,7 +8,6 @@ residue leaves a full port only exponentially.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 
 import jax
@@ -20,6 +19,10 @@ from fabsim.engine.setup import LAST_PACKET, LATER, Setup
 from fabsim.engine.state import Fluid, TagState
 from fabsim.models.queue import TIE
 from fabsim.typing import Array
+
+BEHIND = 3.0
+"""Steps by which the running mean of a queue is behind it where it grows evenly. Two numbers a link say what it was a
+while ago, and a gradient has no past of all steps to keep."""
 
 
 @remade
@@ -35,28 +38,13 @@ def close(tags: TagState, landed: Array) -> TagState:
     return replace(tags, open=tags.open & ~landed)
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Past:
-    """What a packet met that its flow sent a while ago.
-
-    Attributes:
-        links: [D, L + 1, N] queue (and data sent) of each link, entry k mod D at the end of step k.
-        step: int32 the step that is to be made.
-        waiting: what stands at each hop before that.
-    """
-
-    links: Array
-    step: Array
-    waiting: Fluid
-
-
 @remade
 def advance(
     s: Setup,
     tags: TagState,
-    moving: Fluid,
-    past: Past | None,
+    data: Fluid,
+    waiting: Fluid,
+    past: Array | None,
     before: Array,
     joined: Array,
     opening: Array | None,
@@ -64,8 +52,9 @@ def advance(
     """Move every tag by one step.
 
     Args:
-        moving: what arrived at each hop in the step.
-        past: of tags that came before the step; None where flows have a single lane, which has none.
+        data: what arrived at each hop in the step; waiting: what stood there before.
+        past: [L + 1] running mean of each queue, for last packets that came before the step; None where flows have a
+            single lane, which has none.
         before, joined: [L + 1] queue at the start of the step, and what joined it in the step.
         opening: [L + 1] share of the step in which a port might send; None: all of it. A tag at a paused port stays.
     """
@@ -78,15 +67,12 @@ def advance(
     if s.wires is not None:
         passed = jnp.where(tags.due <= behind(s, tags.hop - 1), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
-    before, joined, capacity, opening = own(s.problem, (before, joined, s.capacity, opening))
-    if past is not None:
-        links, step = own(s.problem, (past.links, past.step))
-        past = Past(links, step, past.waiting)
+    before, joined, capacity, opening, past = own(s.problem, (before, joined, s.capacity, opening, past))
     s = replace(s, capacity=capacity)
     # In most steps no tag is at a port: then nothing has to be looked up.
     due = jax.lax.cond(
         meets.any(),
-        lambda: jnp.where(meets, queued(s, tags, moving, past, before, joined, opening), later),
+        lambda: jnp.where(meets, queued(s, tags, data, waiting, past, before, joined, opening), later),
         lambda: later,
     )
     return replace(tags, due=due, hop=tags.hop + meets)
@@ -126,8 +112,16 @@ def behind(s: Setup, hop: Array) -> Array:
     return jnp.where(hop < wires.ahead.shape[0] - 1, at_hop(wires.ahead, hop + 1), 0.0)
 
 
+@remade
 def queued(
-    s: Setup, tags: TagState, moving: Fluid, past: Past | None, before: Array, joined: Array, opening: Array | None
+    s: Setup,
+    tags: TagState,
+    data: Fluid,
+    waiting: Fluid,
+    past: Array | None,
+    before: Array,
+    joined: Array,
+    opening: Array | None,
 ) -> Array:
     """[T, F, K] `due` at the next hop of tags that are at a port in this step.
 
@@ -139,7 +133,7 @@ def queued(
     link = port(s, tags.hop)
     t = jnp.clip(tags.due, 0.0, 1.0)
     stood, joins = jnp.moveaxis((jnp.stack([before, joined], -1) / s.capacity[:, None])[link], -1, 0)
-    brought = data_at(s, moving, tags.hop) / s.capacity[link]
+    brought = data_at(s, data, tags.hop) / s.capacity[link]
     line = jnp.repeat(s.rate, lanes // s.problem.planes, -1)
     most = t * jnp.where(tags.hop < hops, line * s.within, line) / s.capacity[link]  # no flow is faster than its port
     own = at_most(at_most(brought, most), joins)
@@ -151,25 +145,30 @@ def queued(
         wait = wait + jnp.minimum((1.0 - may) * (1.0 - t), wait * (1.0 / jnp.maximum(may, 1e-6) - 1.0))
     due = tags.due + wait
     if past is not None:
-        there = data_at(s, past.waiting, tags.hop) > LAST_PACKET * s.packet[:, None]
-        due = jnp.where(tags.due < 0, before_the_step(s, tags.due, past, link, may, there), due)
+        was = (past / s.capacity)[link]
+        there = data_at(s, waiting, tags.hop) > LAST_PACKET * s.packet[:, None]
+        due = jnp.where(tags.due < 0, before_the_step(s, tags.due, stood, was, may, there), due)
     return due + jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
 
 
-def before_the_step(s: Setup, due: Array, past: Past, link: Array, may: Array | float, there: Array) -> Array:
+def before_the_step(s: Setup, due: Array, stood: Array, was: Array, may: Array | float, there: Array) -> Array:
     """[T, F, K] the same for a last packet that went before its flow's end (see early): it came at `due` < 0.
 
-    It met the queue of then, less `may` of a step for each step since. One that came before all that is remembered has
-    left, unless a packet of its flow is more likely than not still `there` (see LAST_PACKET): then it counts as if it
-    had come as early as is remembered.
+    It met the queue of then, less `may` of a step for each step since; the queue has since grown as fast as it does
+    now. One that came more than a round trip ago has left, unless a packet of its flow is more likely than not still
+    `there` (see LAST_PACKET): then it counts as if it had come a round trip ago. stood, was: [T, F, K] steps, the
+    queue at the start of the step, and its running mean.
     """
-    depth = past.links.shape[0]
-    ago = jnp.clip(-due, 0.0, depth - 2.0)
-    whole = jnp.minimum(jnp.floor(ago), depth - 3.0)
-    at = past.step - 1 - whole.astype(jnp.int32)
-    near, far = (past.links[(at - one) % depth, link, 0] / s.capacity[link] for one in (0, 1))
-    left = near + (far - near) * (ago - whole) - may * ago
-    return jnp.where((-due <= depth - 2.0) | there, jnp.where(left > 0, left, left / jnp.maximum(may, 1e-6)), due)
+    longest = s.round_trip[:, None]
+    ago = jnp.clip(-due, 0.0, longest)
+    then = jnp.maximum(stood - (stood - was) / BEHIND * ago, 0.0)
+    left = then - may * ago
+    return jnp.where((-due <= longest) | there, jnp.where(left > 0, left, left / jnp.maximum(may, 1e-6)), due)
+
+
+def remember(past: Array | None, queue: Array) -> Array | None:
+    """[L + 1] the running mean of each queue after a step that left `queue` [L + 1]."""
+    return None if past is None else past + (queue - past) / (BEHIND + 1.0)
 
 
 def at_most(x: Array, bound: Array) -> Array:

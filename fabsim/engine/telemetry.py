@@ -16,16 +16,13 @@ from fabsim.typing import Array
 
 
 def blank(s: Setup) -> Array:
-    """[D, L + 1, 2] queue and data sent, entry k mod D in step k. A link per entry, not a subflow: it stays small.
-    Where no law reads it, the queue is enough, for a round trip over wires that are not long."""
-    steps = s.problem.ring if s.transport.telemetry else s.problem.heard
-    columns = 2 if s.transport.telemetry else 1
-    return jnp.zeros((steps + s.problem.route.shape[0], s.capacity.shape[0], columns), s.capacity.dtype)
+    """[D, L + 1, 2] queue and data sent, entry k mod D in step k. A link per entry, not a subflow: it stays small."""
+    return jnp.zeros((s.problem.ring + s.problem.route.shape[0], s.capacity.shape[0], 2), s.capacity.dtype)
 
 
 def remember(ring: Array, step: Array, queue: Array, sent: Array) -> Array:
     """The ring with what the links [L + 1] held and sent in this step."""
-    return ring.at[step % ring.shape[0]].set(jnp.stack([queue, sent][: ring.shape[-1]], -1))
+    return ring.at[step % ring.shape[0]].set(jnp.stack([queue, sent], -1))
 
 
 def look_back(s: Setup, ring: Array, step: Array) -> Telemetry:

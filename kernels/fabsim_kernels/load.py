@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+IN_BOUNDS = "promise_in_bounds"
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +74,11 @@ def load(at: Incidence, fabric: jax.Array, egress: jax.Array, links: int) -> jax
     by_row = (
         jnp.zeros((rows, channels, lanes), fabric.dtype)
         .at[at.row.reshape(-1)]
-        .add(fabric.reshape(hops * flows, channels, lanes))
+        .add(fabric.reshape(hops * flows, channels, lanes), mode=IN_BOUNDS)
     )
     by_link = jnp.moveaxis(by_row * at.many[:, None, :], 1, 2)
-    total = jnp.zeros((links + 1, channels), fabric.dtype).at[at.links].add(by_link)
-    return total.at[at.last].add(jnp.moveaxis(egress * at.last_many[:, None, :], 1, 2))
+    total = jnp.zeros((links + 1, channels), fabric.dtype).at[at.links].add(by_link, mode=IN_BOUNDS)
+    return total.at[at.last].add(jnp.moveaxis(egress * at.last_many[:, None, :], 1, 2), mode=IN_BOUNDS)
 
 
 def read(at: Incidence, value: jax.Array) -> tuple[jax.Array, jax.Array]:
