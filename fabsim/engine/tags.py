@@ -20,7 +20,7 @@ from fabsim.engine.state import Fluid, TagState
 from fabsim.models.queue import TIE
 from fabsim.typing import Array
 
-BEHIND = 3.0
+BEHIND = 5.0
 """Steps by which the running mean of a queue is behind it where it grows evenly. Two numbers a link say what it was a
 while ago, and a gradient has no past of all steps to keep."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,8 +12,11 @@ from fabsim.models.model import Model
 from fabsim.study.objectives import SHARPNESS, Objective
 from fabsim.typing import Array
 
+SMALL = 3e7
+"""Hops of subflows, times steps, below which the one pass that is made is shorter than what compiling it with care
+takes longer (measured: half the time to compile, and four times that of a pass)."""
 
-@partial(jax.jit, static_argnames=("objective", "entries"))
+
 def elasticities(
     problem: Problem, model: Model[Any], entry: Array, *, objective: Objective, entries: int
 ) -> tuple[Array, Model[Any]]:
@@ -24,6 +26,16 @@ def elasticities(
     that of a *slower* link (fabsim.models.queue.TIE): of several equal links in a row the last one has it, and one of
     them alone, made faster, may do nothing.
     """
+    work = problem.route.size * objective.steps
+    options: Any = {"xla_backend_optimization_level": 0} if work < SMALL else None
+    program = jax.jit(one_pass, static_argnames=("objective", "entries"), compiler_options=options)
+    return program(problem, model, entry, objective=objective, entries=entries)
+
+
+def one_pass(
+    problem: Problem, model: Model[Any], entry: Array, *, objective: Objective, entries: int
+) -> tuple[Array, Model[Any]]:
+    """The same, as it is compiled."""
 
     def value(model: Model[Any]) -> Array:
         figures = objective.figures(objective.see(problem, model, entry, entries), jnp.asarray(SHARPNESS))

@@ -74,8 +74,8 @@ def look(objective: Objective, some: Sequence[Batch], raw: Raw, sharpness: Array
     """[M, terms] smooth figures and true figures of all cases."""
 
     def one(batch: Batch) -> tuple[Array, Array]:
-        case = put_all(batch.parameters, (batch.problem, batch.model), raw)
-        seen = objective.see(*case, batch.entry, batch.entries)
+        problem, model = put_all(batch.parameters, (batch.problem, batch.model), raw)
+        seen = objective.see(problem, model, batch.entry, batch.entries)
         return objective.figures(seen, sharpness), objective.figures(seen, jnp.inf * sharpness)
 
     smooth, true = zip(*(each(one, batch.count, batch) for batch in some), strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,8 +31,8 @@ class Seen:
 
     Attributes:
         completion, start: [F] s; None where nothing was simulated.
-        peak: [T, L] bytes, largest queue in each frame.
-        dropped: [T, L] bytes.
+        peak: [T, L] bytes, largest queue in each frame; or [L] in all.
+        dropped: [T, L] bytes; or [L].
         entry: [F] number of the traffic entry of each flow.
         busy: [L] s of traffic at line rate.
         entries: their number.
@@ -152,6 +153,13 @@ class Objective:
         return ", ".join(parts)
 
 
+@partial(jax.jit, static_argnames="names")
+def true_figures(seen: Seen, names: tuple[str, ...]) -> Array:
+    """[terms] in SI units, of no smoothness. One program: operation by operation each would be compiled for itself."""
+    return jnp.stack([TERMS[name].value(seen, jnp.asarray(jnp.inf)) for name in names])
+
+
+@jax.jit
 def busy_seconds(problem: Problem, model: Model[Any]) -> Array:
     """[L] s that each link needs at line rate for all that crosses it: its utilisation, by bytes."""
     lanes = model.split.weight * problem.size[:, None]

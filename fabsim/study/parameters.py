@@ -220,6 +220,13 @@ def with_leaf(tree: Any, path: tuple[str, ...], leaf: Any) -> Any:
     return tree | {path[0]: inner} if isinstance(tree, dict) else replace(tree, **{path[0]: inner})
 
 
+@jax.jit
+def values_of(parameter: Parameter, raw: Array) -> Array:
+    """What the parameter is with these raw numbers, as one program."""
+    return parameter.values(raw)
+
+
+@jax.jit
 def put_all(parameters: tuple[Parameter, ...], case: Case, raw: tuple[Array, ...]) -> Case:
     """All parameters laid into one problem and its model, in their order."""
     for parameter, numbers in zip(parameters, raw, strict=True):

@@ -91,21 +91,21 @@ def figures(one: Member, objective: Objective, model: Any = None, problem: Any =
     import jax.numpy as jnp
 
     from fabsim.engine.run import run
-    from fabsim.study.objectives import TERMS, Seen, busy_seconds
+    from fabsim.study.objectives import Seen, busy_seconds, true_figures
 
     model, problem = one.model if model is None else model, one.problem if problem is None else problem
     trace = run(problem, model, progress=False).trace
     busy = busy_seconds(problem, model)
     completion, start = jnp.asarray(trace.completion), jnp.asarray(trace.start)
-    peak, dropped = jnp.asarray(trace.frames.peak), jnp.asarray(trace.frames.dropped)
+    peak, dropped = jnp.asarray(trace.frames.peak.max(0)), jnp.asarray(trace.frames.dropped.sum(0))
     seen = Seen(int(one.entry.max()) + 1, completion, start, peak, dropped, jnp.asarray(one.entry), busy)
-    names = dict.fromkeys([name for name, _ in objective.weights] + ["last_completion"])
-    return {name: float(TERMS[name].value(seen, jnp.asarray(jnp.inf))) for name in names}
+    names = tuple(dict.fromkeys([name for name, _ in objective.weights] + ["last_completion"]))
+    return dict(zip(names, np.asarray(true_figures(seen, names), float).tolist(), strict=True))
 
 
 def report(scenario: Scenario, task: Task, tuned: Tuned, seconds: float) -> Tuning:
     """The rows, from runs to the end and from the linear program."""
-    from fabsim.study.parameters import Shares
+    from fabsim.study.parameters import Shares, values_of
 
     split = any(isinstance(parameter, Shares) for parameter in task.parameters[0])
     ends = [ended(one, row, tuned.raw) for one, row in zip(task.members, task.parameters, strict=True)]
@@ -132,7 +132,7 @@ def report(scenario: Scenario, task: Task, tuned: Tuned, seconds: float) -> Tuni
         rows.append(idle("best split (LP)", task, lanes, at))
     first = tuple(parameter.begin() for parameter in task.parameters[0])
     values = {
-        parameter.name: (np.asarray(parameter.values(a), float), np.asarray(parameter.values(b), float))
+        parameter.name: (np.asarray(values_of(parameter, a), float), np.asarray(values_of(parameter, b), float))
         for parameter, a, b in zip(task.parameters[0], first, tuned.raw, strict=True)
     }
     busy = np.stack([seconds_of(task.members[0], model) for model in (task.members[0].model, ends[0][1])])
