@@ -58,7 +58,7 @@ def _folder(folder: Path) -> xarray.Dataset:
     if found.whole.is_file():
         return open(found.whole)
     from fabsim.scenario.scenario import validated
-    from fabsim.scenario.source import read_text
+    from fabsim.scenario.text.source import read_text
     from fabsim.sweeps.design import design
     from fabsim.sweeps.whole import dataset, whole
 

@@ -69,9 +69,9 @@ def chosen_part(data: xarray.Dataset, pairs: Sequence[str]) -> xarray.Dataset:
 
 def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision: str | None) -> Scenario:
     """The scenario of a file with the overrides of the command line. Raises InputError."""
-    from fabsim.scenario.override import override
     from fabsim.scenario.scenario import validated
-    from fabsim.scenario.source import parse_value, read_file
+    from fabsim.scenario.text.override import override
+    from fabsim.scenario.text.source import parse_value, read_file
 
     source = read_file(file)
     values: dict[str, Any] = {}
@@ -108,11 +108,6 @@ def keep_compiled_programs() -> None:
         return  # a home that cannot be written to: every call compiles
     if os.access(folder, os.W_OK):
         jax.config.update("jax_compilation_cache_dir", str(folder))
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_device(kind: str | None, count: int | None = None) -> None:

@@ -14,7 +14,7 @@ from fabsim.errors import InputError
 from fabsim.export import as_csv
 from fabsim.results import read, write
 from fabsim.scenario.batch import Compiler
-from fabsim.scenario.explain import explain
+from fabsim.scenario.guide.explain import explain
 from fabsim.sweeps.design import design
 from fabsim.sweeps.plan import plan
 from fabsim.tables import show

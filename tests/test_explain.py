@@ -15,11 +15,11 @@ from ruamel.yaml import YAML
 
 from fabsim.cli import main
 from fabsim.errors import InputError
-from fabsim.scenario.explain import explain
-from fabsim.scenario.json_schema import json_schema
+from fabsim.scenario.guide.explain import explain
+from fabsim.scenario.guide.json_schema import json_schema
+from fabsim.scenario.guide.reference import Key, all_keys, find, keys_of
 from fabsim.scenario.keys.fields import Section
-from fabsim.scenario.reference import Key, all_keys, find, keys_of
-from fabsim.scenario.schema import Sections
+from fabsim.scenario.keys.schema import Sections
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 SCENARIOS = sorted(file for file in CONFIGS.rglob("*.yaml") if "\nfabric:" in file.read_text())

@@ -15,7 +15,7 @@ from fabsim.engine.simulate import simulate
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.models.window import Window
 from fabsim.scenario import load
-from fabsim.scenario.compile import compile_scenario
+from fabsim.scenario.compile.arrays import compile_scenario
 from fabsim.topology import Change, degrade, single_switch
 from fabsim.typing import Array
 from fabsim.workload import assemble

@@ -8,7 +8,7 @@ import pytest
 
 import fabsim
 from fabsim.engine.wires import CELLS
-from fabsim.scenario import memory
+from fabsim.scenario.compile import memory
 
 SCENARIO = {
     "fabric": {"kind": "fat_tree", "k": 8, "rate": "400 Gbps", "latency": "1 us"},

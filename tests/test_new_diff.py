@@ -16,8 +16,8 @@ from fabsim import results
 from fabsim.cli import main
 from fabsim.diff import diff, pairs
 from fabsim.errors import InputError
-from fabsim.scenario.new import commented
-from fabsim.scenario.reference import all_keys, keys_of
+from fabsim.scenario.guide.new import commented
+from fabsim.scenario.guide.reference import all_keys, keys_of
 
 FABRIC = next(key for key in all_keys() if key.path == ("fabric",))
 MADE_UP = [

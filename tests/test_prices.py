@@ -11,7 +11,7 @@ import pytest
 import fabsim
 from fabsim.errors import InputError
 from fabsim.scenario.check import report
-from fabsim.scenario.keys.price import load_prices
+from fabsim.scenario.compile.prices import load_prices
 from fabsim.topology import NvLink, fat_tree, leaf_spine, multi_plane, rail_only
 from fabsim.topology.bill import Bill, bill
 from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 import fabsim
 from fabsim.errors import InputError
-from fabsim.scenario.written import yaml_text
+from fabsim.scenario.text.written import yaml_text
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 GOOD = """\

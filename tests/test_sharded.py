@@ -22,7 +22,7 @@ import pytest
 from fabsim.cli import main
 from fabsim.engine.deal import deal
 from fabsim.errors import InputError
-from fabsim.scenario.memory import VALUES, refuse_too_large_for
+from fabsim.scenario.compile.memory import VALUES, refuse_too_large_for
 from fabsim.topology import multi_plane
 from fabsim.workload import assemble
 from tests.small import case

@@ -17,7 +17,7 @@ from fabsim.models.model import Model
 from fabsim.models.recovery import SelectiveRepeat
 from fabsim.models.shared import SharedBuffer
 from fabsim.scenario import load
-from fabsim.scenario.compile import compile_scenario
+from fabsim.scenario.compile.arrays import compile_scenario
 from fabsim.topology import leaf_spine, single_switch
 from fabsim.typing import Array
 from fabsim.workload import assemble

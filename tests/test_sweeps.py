@@ -17,7 +17,7 @@ import fabsim
 from fabsim import journal
 from fabsim.cli import main
 from fabsim.scenario.batch import Compiler
-from fabsim.scenario.files import _names, checksums
+from fabsim.scenario.compile.files import _names, checksums
 from fabsim.store import Sheet, Variable
 from fabsim.study import outcomes
 from fabsim.sweeps.design import design

@@ -23,7 +23,8 @@ from fabsim.models.taildrop import TailDrop
 from fabsim.models.window import Window
 from fabsim.scenario import load
 from fabsim.scenario.check import report
-from fabsim.scenario.compile import compile_scenario, network
+from fabsim.scenario.compile.arrays import compile_scenario
+from fabsim.scenario.compile.network import network
 from fabsim.topology import Change, degrade, single_switch
 from fabsim.typing import Array
 from fabsim.workload import assemble

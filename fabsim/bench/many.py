@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabsim.bench.figure import SCENARIO, STEPS, Figure, least
-from fabsim.options import cores
+from fabsim.machine import cores
 
 
 @dataclass(frozen=True)

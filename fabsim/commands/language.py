@@ -14,7 +14,7 @@ def print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> No
     """The callback of --schema."""
     if not wanted or context.resilient_parsing:
         return
-    from fabsim.scenario.json_schema import as_text
+    from fabsim.scenario.guide.json_schema import as_text
 
     click.echo(as_text())
     context.exit()
@@ -32,7 +32,7 @@ def explain(key: str | None) -> None:
       fabsim explain transport.nscc       one law, with its equations
       fabsim explain queue.buffer         meaning, unit, default, bounds, source, smooth or not
     """
-    from fabsim.scenario.explain import explain as text
+    from fabsim.scenario.guide.explain import explain as text
 
     click.echo(text(key))
 
@@ -50,7 +50,7 @@ def new(name: str, fabric: str | None, out: str | None, force: bool) -> None:
       fabsim new 'my first'
       fabsim new tree --fabric fat_tree --out configs/tree.yaml
     """
-    from fabsim.scenario.new import commented
+    from fabsim.scenario.guide.new import commented
     from fabsim.store import publish
 
     file = Path(out) if out else Path(f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') or 'scenario'}.yaml")

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
-from fabsim.scenario.collectives import Collective, collectives
-from fabsim.scenario.compile import Network, fixed_of, model_of, problem_of
+from fabsim.scenario.compile.arrays import fixed_of, model_of, problem_of
+from fabsim.scenario.compile.collectives import Collective, collectives
+from fabsim.scenario.compile.network import Network
+from fabsim.scenario.compile.queues import queues_of
+from fabsim.scenario.compile.schedule import schedule
+from fabsim.scenario.compile.zero_load import zero_load
 from fabsim.scenario.parts import parts_of
-from fabsim.scenario.queues import queues_of
-from fabsim.scenario.schedule import schedule
-from fabsim.scenario.zero_load import zero_load
 from fabsim.topology.bill import Bill
 from fabsim.typing import Float, Int
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.routing import utilisation
-from fabsim.scenario.classes import class_lines
-from fabsim.scenario.compile import Network, assemble
+from fabsim.scenario.compile.arrays import assemble
+from fabsim.scenario.compile.classes import class_lines
+from fabsim.scenario.compile.network import Network
+from fabsim.scenario.compile.ports import moved_along
+from fabsim.scenario.compile.schedule import event_lines
 from fabsim.scenario.derived import Line, derived, step
 from fabsim.scenario.inert import inert
 from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
-from fabsim.scenario.ports import moved_along
-from fabsim.scenario.schedule import event_lines
 from fabsim.scenario.site_lines import site_lines
 from fabsim.scenario.validity import outside
 from fabsim.units import show_rate, show_size, show_time

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.scenario.compile import Network
+from fabsim.scenario.compile.network import Network
+from fabsim.scenario.guide.reference import keys_of
 from fabsim.scenario.keys.queue import Pfc, Shared
 from fabsim.scenario.keys.transport import Window
-from fabsim.scenario.reference import keys_of
 from fabsim.typing import Float
 from fabsim.units import show_rate, show_time
 

@@ -16,7 +16,7 @@ from fabsim.store import Variable
 from fabsim.study.catalogue import METRICS, metric
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
+    from fabsim.scenario.compile.network import Network
     from fabsim.scenario.scenario import Scenario
 
 

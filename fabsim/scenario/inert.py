@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fabsim.scenario.compile.ports import INGRESS
+from fabsim.scenario.compile.queues import port_law, queues_of
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.queue import said_of_links
-from fabsim.scenario.ports import INGRESS
-from fabsim.scenario.queues import port_law, queues_of
 from fabsim.topology import find_links
 from fabsim.typing import Int
 
 if TYPE_CHECKING:
     from fabsim.models.model import Model
-    from fabsim.scenario.compile import Network
+    from fabsim.scenario.compile.network import Network
     from fabsim.scenario.scenario import Scenario
 
 FOR_LOSSES = ("loss", "freeze", "explore")

@@ -8,7 +8,7 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.formats.text import real, records
-from fabsim.scenario.files import existing
+from fabsim.scenario.compile.files import existing
 from fabsim.typing import Float
 
 if TYPE_CHECKING:

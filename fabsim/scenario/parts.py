@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fabsim.scenario.fabrics import build_fabric, switching
-from fabsim.scenario.files import existing
-from fabsim.scenario.keys.price import load_prices
+from fabsim.scenario.compile.fabrics import build_fabric, switching
+from fabsim.scenario.compile.files import existing
+from fabsim.scenario.compile.prices import load_prices
 from fabsim.topology.bill import Bill, bill
 from fabsim.topology.prices import Prices
 

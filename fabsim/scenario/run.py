@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from fabsim.collect import Watch, collect
 from fabsim.errors import InputError, InputWarning
 from fabsim.results import Result
-from fabsim.scenario.classes import traffic_class
-from fabsim.scenario.compile import Network, assemble
+from fabsim.scenario.compile.arrays import assemble
+from fabsim.scenario.compile.classes import traffic_class
+from fabsim.scenario.compile.memory import refuse_too_large_for
+from fabsim.scenario.compile.network import Network
+from fabsim.scenario.compile.zero_load import zero_load
 from fabsim.scenario.ensemble import ensemble
 from fabsim.scenario.inert import inert
 from fabsim.scenario.keys.transport import Mixed
 from fabsim.scenario.keys.window import Credit
-from fabsim.scenario.memory import refuse_too_large_for
 from fabsim.scenario.validity import OutsideWarning, outside
-from fabsim.scenario.zero_load import zero_load
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh

@@ -12,39 +12,31 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, PrivateAttr, ValidationError, create_model
+from pydantic import BaseModel, ValidationError, create_model
 
 from fabsim.errors import InputError
 from fabsim.scenario.contradictions import contradictions
 from fabsim.scenario.keys.fields import Section
-from fabsim.scenario.override import override
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.sentences import in_order, locate, sentences
-from fabsim.scenario.source import KeyPath, Source, from_dict, read_file
-from fabsim.scenario.written import yaml_text
+from fabsim.scenario.text.document import Document
+from fabsim.scenario.text.override import override
+from fabsim.scenario.text.sentences import in_order, locate, sentences
+from fabsim.scenario.text.source import KeyPath, Source, from_dict, read_file
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
     from fabsim.models.model import Model
-    from fabsim.scenario.compile import Network
+    from fabsim.scenario.compile.network import Network
 
 _ABOUT_MANY = ("cases", "packets", "sweep", "tune")
 """Sections that speak of several runs; a single variant has none of them."""
 
 
-class Scenario(Sections):
+class Scenario(Document):
     """A validated scenario. Get one from `fabsim.load`; it does not change."""
-
-    _source: Source = PrivateAttr(default_factory=lambda: Source("<scenario>", Path(), {}))
-
-    @property
-    def source(self) -> Source:
-        """The text behind it: file, places of keys."""
-        return self._source
 
     def network(self) -> Network:
         """Fabric, flows, routes and derived figures, as numpy arrays. Raises InputError for what contradicts itself."""
-        from fabsim.scenario.compile import network
+        from fabsim.scenario.compile.network import network
 
         return network(self)
 
@@ -54,7 +46,7 @@ class Scenario(Sections):
         With `precision: float64` JAX is switched to 64-bit numbers, which holds for the whole process from then on: a
         float32 scenario stays in float32, but what else is made without a dtype is wider than before.
         """
-        from fabsim.scenario.compile import compile_scenario
+        from fabsim.scenario.compile.arrays import compile_scenario
 
         return compile_scenario(self)
 
@@ -74,18 +66,6 @@ class Scenario(Sections):
             return {self.name: self.single()}
         single = _single(self._source)
         return {case: validated(override(single, *_case(self._source, case))) for case in self.cases}
-
-    def steps_of_frame(self, dt: float) -> int:
-        """`every` in whole steps of dt seconds."""
-        return max(1, round(self.every / dt))
-
-    def file(self, name: str) -> Path:
-        """A file that the scenario names; relative to the scenario's own folder."""
-        return self._source.folder / name
-
-    def resolved(self) -> str:
-        """The whole scenario as YAML, defaults and overrides included; it loads again to an equal scenario."""
-        return yaml_text(self.model_dump(exclude_none=True))
 
 
 def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None, **more: Any) -> Scenario:

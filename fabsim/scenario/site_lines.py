@@ -10,7 +10,7 @@ from fabsim.topology import Fabric, long_haul
 from fabsim.units import FIBRE_DELAY, show_rate, show_size, show_time
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
+    from fabsim.scenario.compile.network import Network
 
 
 def site_lines(net: Network) -> list[tuple[str, str]]:

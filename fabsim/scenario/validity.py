@@ -10,7 +10,7 @@ from fabsim.scenario.keys.transport import Window
 from fabsim.units import show_size
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
+    from fabsim.scenario.compile.network import Network
     from fabsim.scenario.scenario import Scenario
 
 FEW = 8

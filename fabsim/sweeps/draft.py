@@ -12,7 +12,7 @@ import numpy as np
 from fabsim.engine.batch import Widths
 from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler, Member
-from fabsim.scenario.memory import needed_by
+from fabsim.scenario.compile.memory import needed_by
 from fabsim.scenario.scenario import Scenario
 from fabsim.sweeps.design import Design
 from fabsim.typing import Int
@@ -87,7 +87,7 @@ class Draft:
         """Its size is what is wanted, or what the memory (bytes of each device) and a shard may hold."""
         assert self._first is not None
         member, most = self._first, max(map(len, self.groups))
-        need = needed_by(member)
+        need = needed_by(member.shared.problem)
         fits = max(int(memory / need), 1) * devices
         size = min(wanted or SHARD, fits, most)
         size = -(-most // -(-most // size))  # as many in each

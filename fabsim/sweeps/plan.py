@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from fabsim.engine.batch import shape_of
 from fabsim.errors import InputError
+from fabsim.machine import available
 from fabsim.scenario.batch import Compiler
-from fabsim.scenario.memory import available
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.draft import SHARD, Draft, Program, members_of
 from fabsim.sweeps.structure import structures

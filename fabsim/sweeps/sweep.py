@@ -13,7 +13,7 @@ from fabsim import journal
 from fabsim.errors import InputError, Stopped
 from fabsim.journal import Journal
 from fabsim.scenario.batch import Compiler
-from fabsim.scenario.files import checksums
+from fabsim.scenario.compile.files import checksums
 from fabsim.study.outcomes import out_of_memory
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program

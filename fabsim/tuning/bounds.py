@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fabsim.scenario.guide.reference import Key
 from fabsim.scenario.keys.tune import Tuned
-from fabsim.scenario.reference import Key
 from fabsim.tuning.member import Refuse
 from fabsim.units import AMOUNT, TIME, UnitError
 

@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fabsim.routing import Routes, all_paths, proportional, utilisation
-from fabsim.scenario.ports import moved_along
+from fabsim.scenario.compile.ports import moved_along
 from fabsim.tuning.member import Member
 from fabsim.typing import Float
 

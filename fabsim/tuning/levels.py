@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim.scenario.fabrics import switching
-from fabsim.scenario.files import existing
-from fabsim.scenario.keys.price import load_prices
+from fabsim.scenario.compile.fabrics import switching
+from fabsim.scenario.compile.files import existing
+from fabsim.scenario.compile.prices import load_prices
+from fabsim.scenario.guide.reference import keys_of
 from fabsim.scenario.keys.traffic import ListedFlows
 from fabsim.scenario.keys.tune import Tuned
-from fabsim.scenario.reference import keys_of
 from fabsim.topology.linear import cost_per_rate
 from fabsim.tuning.bounds import bound, budget, reader
 from fabsim.tuning.groups import grouped, of_links, start_levels

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fabsim.errors import InputError
-from fabsim.scenario.compile import Network
+from fabsim.scenario.compile.network import Network
 from fabsim.scenario.keys.tune import Tuned
 from fabsim.typing import Int
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from fabsim.errors import InputError
 from fabsim.routing import all_paths
-from fabsim.scenario.compile import assemble
+from fabsim.scenario.compile.arrays import assemble
 from fabsim.scenario.keys.tune import Failures, Over
 from fabsim.topology import Fabric, draw_cables, find_links, link_names
 from fabsim.tuning.member import Member

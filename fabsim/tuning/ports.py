@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim.scenario.classes import class_queues, queues_a_port
+from fabsim.scenario.compile.classes import class_queues, queues_a_port
+from fabsim.scenario.compile.ports import INGRESS
+from fabsim.scenario.guide.reference import keys_of
 from fabsim.scenario.keys.tune import Tuned
-from fabsim.scenario.ports import INGRESS
-from fabsim.scenario.reference import keys_of
 from fabsim.tuning.bounds import bound, budget, reader
 from fabsim.tuning.groups import grouped, of_links, start_levels
 from fabsim.tuning.member import Member, Refuse, own

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.scenario.guide.reference import find
 from fabsim.scenario.keys.queue import said_of_links
 from fabsim.scenario.keys.tune import Tuned
-from fabsim.scenario.reference import find
 from fabsim.tuning.levels import as_in, capacity, gain, start_times
 from fabsim.tuning.member import OTHERS, Member, Refuse, own
 from fabsim.tuning.ports import of_ports, queue

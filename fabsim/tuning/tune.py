@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.files import checksums
+from fabsim.scenario.compile.files import checksums
 from fabsim.scenario.keys.tune import Over, Tune
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
 from fabsim.tuning.members import member, members, standing

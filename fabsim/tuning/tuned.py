@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.routing import Routes
-from fabsim.scenario.files import FILES
+from fabsim.scenario.compile.files import FILES
+from fabsim.scenario.compile.queues import NEVER
+from fabsim.scenario.guide.reference import keys_of
 from fabsim.scenario.keys.traffic import ListedFlows
-from fabsim.scenario.override import override
-from fabsim.scenario.queues import NEVER
-from fabsim.scenario.reference import keys_of
+from fabsim.scenario.text.override import override
 from fabsim.store import publish
 from fabsim.topology import Fabric, find_links, link_names
 from fabsim.tuning.member import Member

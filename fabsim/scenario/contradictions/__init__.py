@@ -10,9 +10,9 @@ from fabsim.scenario.contradictions.queue import classes, queue
 from fabsim.scenario.contradictions.routing import balancer, routing
 from fabsim.scenario.contradictions.traffic import traffic_faults
 from fabsim.scenario.contradictions.transport import transport
-from fabsim.scenario.counts import host_count
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault
+from fabsim.scenario.keys.counts import host_count
+from fabsim.scenario.keys.schema import Sections
+from fabsim.scenario.text.source import Fault
 
 
 def contradictions(scenario: Sections) -> list[Fault]:

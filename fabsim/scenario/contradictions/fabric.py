@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.counts import PLANE_KEYS, cables_of, plane_numbers
+from fabsim.machine import available
+from fabsim.scenario.keys.counts import PLANE_KEYS, cables_of, plane_numbers
 from fabsim.scenario.keys.direct import Dragonfly, Torus
 from fabsim.scenario.keys.fabric import FabricSection, FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.keys.schema import Sections
 from fabsim.scenario.keys.sites import Sites
-from fabsim.scenario.memory import available
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault
+from fabsim.scenario.text.source import Fault
 from fabsim.topology import PRESETS
 from fabsim.topology.direct import FARTHEST
 from fabsim.topology.sites import apart

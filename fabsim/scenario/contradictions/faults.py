@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault
+from fabsim.scenario.keys.schema import Sections
+from fabsim.scenario.text.source import Fault
 from fabsim.units import show_time, shown
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault
+from fabsim.scenario.keys.schema import Sections
+from fabsim.scenario.text.source import Fault
 
 MOST = 10_000_000
 """Points of a sweep: as many as its table, and the journal of its shards, still take in memory."""

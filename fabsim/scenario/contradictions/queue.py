@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabsim.scenario.keys.queue import Pfc, Shared, said_of_links
+from fabsim.scenario.keys.schema import Sections
 from fabsim.scenario.keys.transport import Ideal
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault, KeyPath
+from fabsim.scenario.text.source import Fault, KeyPath
 from fabsim.units import Amount, shown
 
 

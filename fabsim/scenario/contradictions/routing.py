@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.direct import Dragonfly, GraphMl
 from fabsim.scenario.keys.routing import ENTROPIES, Drawn, Ecmp, Explicit, SwitchSpray, Valiant
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault
+from fabsim.scenario.keys.schema import Sections
+from fabsim.scenario.text.source import Fault
 from fabsim.units import show_time
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabsim.scenario.counts import site_hosts
+from fabsim.scenario.keys.counts import site_hosts
+from fabsim.scenario.keys.schema import Sections
 from fabsim.scenario.keys.traffic import AllToAll, Incast, ListedFlows, OneFlow, Permutation, Ring, Shift
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault, KeyPath
+from fabsim.scenario.text.source import Fault, KeyPath
 
 
 def traffic_faults(scenario: Sections, hosts: int) -> list[Fault]:

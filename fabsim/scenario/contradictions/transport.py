@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabsim.scenario.keys.schema import Sections
 from fabsim.scenario.keys.transport import Mixed, Window
-from fabsim.scenario.schema import Sections
-from fabsim.scenario.source import Fault
+from fabsim.scenario.text.source import Fault
 
 
 def transport(scenario: Sections) -> Iterator[Fault]:

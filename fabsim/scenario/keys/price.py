@@ -1,20 +1,13 @@
-"""What may stand in a price list, and the list that is built in."""
+"""What may stand in a price list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
-from fabsim.errors import InputError
 from fabsim.scenario.keys.fields import Count, Many, Rate, Section, Text, like
-from fabsim.scenario.sentences import in_order, sentences
-from fabsim.scenario.source import Source, read_file, read_text
-from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice
 from fabsim.units import Dimension
 
 METRES: Callable[[Any], float] = Dimension("a length", {"m": 1.0}, "'500 m' or '2 km'", "100000 km").parse
@@ -62,31 +55,3 @@ class PriceList(Section):
     fibre: Fibre = like("{cost_per_km: 150}")
     switches: Annotated[Many[SwitchEntry], Field(min_length=1)] = like("[{name: 64 x 800G, ports: 64, ...}]")
     optics: Annotated[Many[OpticEntry], Field(min_length=1)] = like("[{name: 800G DR8, speed: 800 Gbps, ...}]")
-
-
-def load_prices(file: Path | None = None) -> Prices:
-    """A price list, or the one that is built in. Raises InputError, a sentence a fault, with its place."""
-    return _built_in() if file is None else _prices(read_file(file, "a price list"))
-
-
-@cache
-def _built_in() -> Prices:
-    text = (files("fabsim.scenario") / "prices.yaml").read_text(encoding="utf-8")
-    return _prices(read_text(text, "prices.yaml", Path()))
-
-
-def _prices(source: Source) -> Prices:
-    classes: dict[int, type[BaseModel]] = {}
-    lines = list(source.errors)
-    try:
-        found = PriceList.model_validate(source.data, context=classes)
-    except ValidationError as error:
-        lines += sentences(error, source, classes)
-        found = None
-    if found is None or lines:
-        raise InputError(in_order(lines))
-    switches = tuple(SwitchPrice(**entry.model_dump(exclude={"source", "speed"}), speed=entry.speed)
-                     for entry in found.switches)  # fmt: skip
-    optics = tuple(OpticPrice(**entry.model_dump(exclude={"source", "speed"}), speed=entry.speed)
-                   for entry in found.optics)  # fmt: skip
-    return Prices(found.currency, switches, optics, found.fibre.cost_per_km)

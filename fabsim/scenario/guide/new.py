@@ -7,8 +7,8 @@ import re
 from difflib import get_close_matches
 
 from fabsim.errors import InputError
+from fabsim.scenario.guide.reference import Key, all_keys, first_sentence, keys_of
 from fabsim.scenario.keys.fields import Section
-from fabsim.scenario.reference import Key, all_keys, first_sentence, keys_of
 
 FABRIC = "leaf_spine"
 """The kind of fabric that a new scenario begins with; the schema has no default."""

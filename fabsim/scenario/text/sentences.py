@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fabsim.scenario.nearest import known_kinds, nearest
-from fabsim.scenario.source import KeyPath, Source
+from fabsim.scenario.text.nearest import known_kinds, nearest
+from fabsim.scenario.text.source import KeyPath, Source
 from fabsim.units import shown
 
 Classes = Mapping[int, type[BaseModel]]

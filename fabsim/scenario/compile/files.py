@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabsim.scenario.source import KeyPath, PlacedError
+from fabsim.scenario.text.source import KeyPath, PlacedError
 
 if TYPE_CHECKING:
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.text.document import Document
 
 FILES = ("file", "weights", "prices")
 """Keys whose value may be the name of a file that results depend on."""
 
 
-def existing(scenario: Scenario, where: KeyPath, name: str) -> Path:
+def existing(scenario: Document, where: KeyPath, name: str) -> Path:
     """A file that the scenario names under the key `where`. Raises InputError where it is not there."""
     path = scenario.file(name)
     if not path.is_file():
@@ -27,7 +27,7 @@ def existing(scenario: Scenario, where: KeyPath, name: str) -> Path:
     return path
 
 
-def checksums(scenario: Scenario) -> dict[str, str]:
+def checksums(scenario: Document) -> dict[str, str]:
     """SHA-256 of each file that results depend on, by the name that the scenario has for it, its cases and the values
     of its sweep included. Two scenarios are the same if these and their text are."""
     files = {name: scenario.file(name) for name in sorted(set(_names(scenario.source.data)))}

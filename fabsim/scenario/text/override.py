@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from fabsim.errors import InputError
-from fabsim.scenario.schema import default_section
-from fabsim.scenario.source import KeyPath, Source, dotted
+from fabsim.scenario.keys.schema import default_section
+from fabsim.scenario.text.source import KeyPath, Source, dotted
 from fabsim.units import shown
 
 

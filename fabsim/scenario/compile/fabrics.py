@@ -9,27 +9,27 @@ import numpy as np
 from fabsim import topology
 from fabsim.formats.graphml import read_graph
 from fabsim.formats.htsim import read_topology
-from fabsim.scenario.counts import plane_numbers
-from fabsim.scenario.files import existing
+from fabsim.scenario.compile.files import existing
+from fabsim.scenario.keys.counts import plane_numbers
 from fabsim.scenario.keys.direct import Dragonfly, GraphMl, Torus
 from fabsim.scenario.keys.fabric import FabricSection, FatTree, HtsimTopology, LeafSpine, SingleSwitch
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised, UpperLinks
 from fabsim.scenario.keys.sites import Haul, Sites
-from fabsim.scenario.source import KeyPath, PlacedError
+from fabsim.scenario.text.source import KeyPath, PlacedError
 from fabsim.topology import DISTANCES, PRESETS, Border, Fabric, NvLink, Route, Site, Tier
 from fabsim.topology.wiring import BORDER, INSIDE
 from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.text.document import Document
 
 
-def build_fabric(scenario: Scenario) -> Fabric:
+def build_fabric(scenario: Document) -> Fabric:
     """The healthy fabric. Raises InputError."""
     return _built(scenario, scenario.fabric, ("fabric",))
 
 
-def _built(scenario: Scenario, section: FabricSection, where: KeyPath) -> Fabric:
+def _built(scenario: Document, section: FabricSection, where: KeyPath) -> Fabric:
     """The fabric of a section, which stands at `where`."""
     match section:
         case LeafSpine() as fabric:
@@ -76,7 +76,7 @@ def _built(scenario: Scenario, section: FabricSection, where: KeyPath) -> Fabric
     raise AssertionError(section)
 
 
-def switching(scenario: Scenario, fabric: Fabric) -> Float:
+def switching(scenario: Document, fabric: Fabric) -> Float:
     """[N] seconds that each switch adds, as far as the scenario says; a file of its own is not asked again."""
     section = scenario.fabric
     if not isinstance(section, Sites):
@@ -100,7 +100,7 @@ def _switching(section: FabricSection, tier: Int) -> Float:
     return value
 
 
-def _sites(scenario: Scenario, fabric: Sites, where: KeyPath) -> list[Site]:
+def _sites(scenario: Document, fabric: Sites, where: KeyPath) -> list[Site]:
     """The fabric of each site."""
     sites = []
     for number, section in enumerate(fabric.fabrics):
@@ -138,7 +138,7 @@ def _nvlink(fabric: RailOptimised) -> NvLink | None:
     return None if fabric.nvlink_rate is None else NvLink(fabric.nvlink_rate, fabric.nvlink_latency)
 
 
-def _fat_tree(scenario: Scenario, tree: FatTree, where: KeyPath) -> Fabric:
+def _fat_tree(scenario: Document, tree: FatTree, where: KeyPath) -> Fabric:
     """Three tiers from k and an oversubscription, or from the numbers of each tier."""
     sections = (tree.tiers.leaf, tree.tiers.agg, tree.tiers.core)
     leaf, agg, core = (
@@ -161,7 +161,7 @@ def _fat_tree(scenario: Scenario, tree: FatTree, where: KeyPath) -> Fabric:
     )
 
 
-def _up(scenario: Scenario, down: int, ratio: float, where: KeyPath) -> int:
+def _up(scenario: Document, down: int, ratio: float, where: KeyPath) -> int:
     """Ports up of a switch with `down` ports down; the ratio stands at `where`."""
     up = down / ratio
     if up != round(up) or up < 1:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from fabsim.errors import InputError
+from fabsim.scenario.guide.reference import Key, Path, all_keys, all_kinds, find, first_sentence, keys_of
 from fabsim.scenario.keys.fields import Section
-from fabsim.scenario.reference import Key, Path, all_keys, all_kinds, find, first_sentence, keys_of
 
 WIDTH = 120
 RESULTS = {

@@ -11,8 +11,8 @@ from fabsim.scenario.keys.traffic import AllToAll, Ring
 from fabsim.typing import Bool
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.compile.network import Network
+    from fabsim.scenario.text.document import Document
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Collective:
     volume: float
 
 
-def collectives(scenario: Scenario, net: Network) -> list[Collective]:
+def collectives(scenario: Document, net: Network) -> list[Collective]:
     """The rings and all-to-alls of the traffic.
 
     Bus bandwidth as nccl-tests has it (PERFORMANCE.md): of an all-reduce of S bytes over n ranks S / t x 2 (n - 1) / n;

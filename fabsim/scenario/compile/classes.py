@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.scenario.compile.ports import at_links
 from fabsim.scenario.keys.classes import Tokens, TrafficClass
-from fabsim.scenario.ports import at_links
-from fabsim.scenario.source import KeyPath
+from fabsim.scenario.text.source import KeyPath
 from fabsim.topology import Fabric, find_links
 from fabsim.topology.baseline import Baseline, Queues, default_queues
 from fabsim.typing import Int
@@ -18,14 +18,14 @@ from fabsim.units import Amount, show_rate, show_size
 if TYPE_CHECKING:
     from fabsim.models.bucket import Bucket
     from fabsim.models.classes import Classes
-    from fabsim.scenario.compile import Network
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.compile.network import Network
+    from fabsim.scenario.text.document import Document
 
 FREE = 1e15
 """Bytes, and bytes a second, of a bucket that holds nothing back."""
 
 
-def traffic_class(scenario: Scenario, entry: Int) -> Int:
+def traffic_class(scenario: Document, entry: Int) -> Int:
     """[F] class of each flow, by the entry of the traffic that it comes from; the last for those that name none."""
     names = [own.name for own in scenario.queue.classes]
     named = [getattr(one, "class") for one in scenario.traffic]
@@ -33,12 +33,12 @@ def traffic_class(scenario: Scenario, entry: Int) -> Int:
     return np.array(numbers)[entry]
 
 
-def queues_a_port(scenario: Scenario) -> int:
+def queues_a_port(scenario: Document) -> int:
     """One for each class of traffic."""
     return max(len(scenario.queue.classes), 1)
 
 
-def class_queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
+def class_queues(scenario: Document, fabric: Fabric, base: Baseline) -> Queues:
     """[C L] buffers and thresholds, class by class. Raises InputError for thresholds that cross."""
     queue = scenario.queue
     common = {name: getattr(queue, name, "auto") for name in ("buffer", "ecn_low", "ecn_high")}
@@ -52,7 +52,7 @@ def class_queues(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     return Queues(*(np.concatenate([getattr(part, name) for part in parts]) for name in common))
 
 
-def sized(scenario: Scenario, fabric: Fabric, base: Baseline, where: KeyPath, **amounts: Amount | str) -> Queues:
+def sized(scenario: Document, fabric: Fabric, base: Baseline, where: KeyPath, **amounts: Amount | str) -> Queues:
     """[L] buffers and thresholds of one queue a port; one that is not given is derived. Raises InputError, with the
     place of the section, where a threshold is above the other."""
     bdp = base.at_ports(fabric)
@@ -69,7 +69,7 @@ def sized(scenario: Scenario, fabric: Fabric, base: Baseline, where: KeyPath, **
     return queues
 
 
-def classes_law(scenario: Scenario, net: Network, real: Any) -> Classes | None:
+def classes_law(scenario: Document, net: Network, real: Any) -> Classes | None:
     """How the classes share a port; None where there are none."""
     declared = scenario.queue.classes
     if not declared:
@@ -84,7 +84,7 @@ def classes_law(scenario: Scenario, net: Network, real: Any) -> Classes | None:
     )
 
 
-def _buckets(scenario: Scenario, net: Network, key: str, real: Any) -> Bucket | None:
+def _buckets(scenario: Document, net: Network, key: str, real: Any) -> Bucket | None:
     """The buckets [C L] of all classes that shape, or police; None where no class does."""
     from fabsim.models.bucket import Bucket
 
@@ -101,7 +101,7 @@ def _buckets(scenario: Scenario, net: Network, key: str, real: Any) -> Bucket | 
     return Bucket(real(rate.reshape(-1)), real(burst.reshape(-1)))
 
 
-def _burst(scenario: Scenario, net: Network, tokens: Tokens, path: KeyPath) -> float:
+def _burst(scenario: Document, net: Network, tokens: Tokens, path: KeyPath) -> float:
     """Bytes. Raises InputError for a bucket that no full packet would ever pass."""
     burst, mtu = tokens.burst.bytes(net.baseline.bdp), scenario.packet.mtu
     if burst < mtu:
@@ -110,7 +110,7 @@ def _burst(scenario: Scenario, net: Network, tokens: Tokens, path: KeyPath) -> f
     return burst
 
 
-def _where(scenario: Scenario, fabric: Fabric, tokens: Tokens, path: KeyPath) -> Int:
+def _where(scenario: Document, fabric: Fabric, tokens: Tokens, path: KeyPath) -> Int:
     """The links at whose tails buckets stand. Raises InputError for links that are not there, or not of switches."""
     links = np.arange(fabric.links)
     if tokens.links is not None:
@@ -128,7 +128,7 @@ def _where(scenario: Scenario, fabric: Fabric, tokens: Tokens, path: KeyPath) ->
     return links
 
 
-def class_lines(scenario: Scenario, net: Network) -> list[tuple[str, str]]:
+def class_lines(scenario: Document, net: Network) -> list[tuple[str, str]]:
     """What `fabsim check` says of each class."""
     flows = traffic_class(scenario, net.entry)
     return [

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from pydantic import BaseModel
 
-from fabsim.scenario.schema import kinds
-from fabsim.scenario.source import KeyPath
+from fabsim.scenario.keys.schema import kinds
+from fabsim.scenario.text.source import KeyPath
 
 _SYNONYMS = {
     **dict.fromkeys(("bandwidth", "bitrate", "linkspeed"), "rate"),

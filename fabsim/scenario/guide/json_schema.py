@@ -10,9 +10,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from fabsim.scenario.guide.reference import Key, all_keys, keys_of
 from fabsim.scenario.keys.fields import Section
-from fabsim.scenario.reference import Key, all_keys, keys_of
-from fabsim.scenario.schema import Sections
+from fabsim.scenario.keys.schema import Sections
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

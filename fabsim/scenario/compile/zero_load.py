@@ -9,11 +9,11 @@ import numpy as np
 from fabsim.typing import Float
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.compile.network import Network
+    from fabsim.scenario.text.document import Document
 
 
-def zero_load(scenario: Scenario, net: Network) -> Float:
+def zero_load(scenario: Document, net: Network) -> Float:
     """[F] s: each flow alone in the empty fabric, on the routes it has, from its start to its last byte's arrival.
 
     Bytes on the wire at the rate of the narrowest link for the share that it gets, then the propagation and one packet

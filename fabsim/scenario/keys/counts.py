@@ -7,8 +7,8 @@ from math import prod
 from fabsim.scenario.keys.direct import Dragonfly, Torus
 from fabsim.scenario.keys.fabric import FabricSection, FatTree, LeafSpine, SingleSwitch
 from fabsim.scenario.keys.plane import MultiPlane, RailOnly, RailOptimised
+from fabsim.scenario.keys.schema import Sections
 from fabsim.scenario.keys.sites import Sites
-from fabsim.scenario.schema import Sections
 from fabsim.topology import PRESETS
 
 PLANE_KEYS = ("planes", "spines", "hosts_per_leaf", "rate")

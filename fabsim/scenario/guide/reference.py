@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from fabsim.errors import InputError
 from fabsim.scenario.keys.fields import Section, Smooth, Written
-from fabsim.scenario.schema import Sections
+from fabsim.scenario.keys.schema import Sections
 
 Path = tuple[str, ...]
 

@@ -12,13 +12,13 @@ from fabsim.typing import Float
 from fabsim.units import Amount
 
 if TYPE_CHECKING:
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.text.document import Document
 
 INGRESS = ("headroom",)
 """What the head of a link has for what comes over it; all else that `queue.links` says is of the port at its tail."""
 
 
-def at_links(scenario: Scenario, fabric: Fabric, bdp: float | Float, key: str, values: Float) -> Float:
+def at_links(scenario: Document, fabric: Fabric, bdp: float | Float, key: str, values: Float) -> Float:
     """[L] values of a key of the queue, with those of single links in their places: of several entries for a link the
     last holds, at whatever speed the link has. Raises InputError for a link that is not there."""
     for number, entry in enumerate(scenario.queue.links):
@@ -36,7 +36,7 @@ def at_links(scenario: Scenario, fabric: Fabric, bdp: float | Float, key: str, v
     return values
 
 
-def moved_along(scenario: Scenario) -> list[str]:
+def moved_along(scenario: Document) -> list[str]:
     """What becomes of ports with levels of their own where a tuning moves those of their group: a sentence a key."""
     entries, found = scenario.queue.links, []
     for entry in scenario.tune.changes if scenario.tune else ():

@@ -15,13 +15,13 @@ from fabsim.units import show_time
 
 if TYPE_CHECKING:
     from fabsim.engine.faults import Faults
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.text.document import Document
 
 PROTECTION = 50e-3
 """Seconds in which a transport network switches a failed route over to another one (ITU-T G.841)."""
 
 
-def schedule(scenario: Scenario, fabric: Fabric) -> Faults | None:
+def schedule(scenario: Document, fabric: Fabric) -> Faults | None:
     """The schedule; None where nothing happens. Raises InputError for a link that is not there."""
     if not scenario.faults:
         return None
@@ -42,7 +42,7 @@ def schedule(scenario: Scenario, fabric: Fabric) -> Faults | None:
     )
 
 
-def reactions(scenario: Scenario, fabric: Fabric, befallen: list[Int]) -> list[float]:
+def reactions(scenario: Document, fabric: Fabric, befallen: list[Int]) -> list[float]:
     """Seconds after which senders know of each event: its own, else that of long-haul routes or of the scenario."""
     far = long_haul(fabric)
     return [
@@ -51,7 +51,7 @@ def reactions(scenario: Scenario, fabric: Fabric, befallen: list[Int]) -> list[f
     ]
 
 
-def befallen(scenario: Scenario, fabric: Fabric) -> list[Int]:
+def befallen(scenario: Document, fabric: Fabric) -> list[Int]:
     """The links of each event. Raises InputError, a sentence for each event whose links are not there."""
     found, wrong = [], []
     for number, event in enumerate(scenario.faults):
@@ -68,7 +68,7 @@ def befallen(scenario: Scenario, fabric: Fabric) -> list[Int]:
     return found
 
 
-def event_lines(scenario: Scenario, fabric: Fabric) -> list[tuple[str, str]]:
+def event_lines(scenario: Document, fabric: Fabric) -> list[tuple[str, str]]:
     """What happens, an event a line, and when senders know."""
     hit = befallen(scenario, fabric)
     lines = [

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import numpy as np
 
 from fabsim.errors import InputError
-from fabsim.scenario.classes import class_queues, queues_a_port, sized
+from fabsim.scenario.compile.classes import class_queues, queues_a_port, sized
+from fabsim.scenario.compile.ports import at_links
 from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
-from fabsim.scenario.ports import at_links
 from fabsim.topology import Fabric
 from fabsim.topology.baseline import Baseline, Queues, default_queues
 from fabsim.typing import Float
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.compile.network import Network
+    from fabsim.scenario.text.document import Document
 
 NEVER = 1e15
 """Bytes of a queue that no port ever has: a threshold that does not mark."""
 
 
-def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
+def queues_of(scenario: Document, fabric: Fabric, base: Baseline) -> Queues:
     """Buffers and thresholds per link, of a port with one queue; a threshold above the other one is refused."""
     queue = scenario.queue
     buffer = queue.buffer if isinstance(queue, Trim | TailDrop) else "auto"
@@ -40,7 +40,7 @@ def queues_of(scenario: Scenario, fabric: Fabric, base: Baseline) -> Queues:
     return replace(queues, buffer=np.full(fabric.links, np.nan))
 
 
-def port_law(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> Any:
+def port_law(scenario: Document, net: Network, dt: SupportsFloat, real: Any) -> Any:
     """The queues of the ports, class by class. dt: s, the step; real: makes an array in the scenario's precision."""
     from fabsim.models.granular import GranularQueue
     from fabsim.models.pfc import PfcQueue
@@ -69,7 +69,7 @@ def port_law(scenario: Scenario, net: Network, dt: SupportsFloat, real: Any) -> 
     return TrimQueue(*sizes, **marks)
 
 
-def _sizes(scenario: Scenario, net: Network) -> tuple[Float, Float, Float]:
+def _sizes(scenario: Document, net: Network) -> tuple[Float, Float, Float]:
     """[L], or [C L], buffers and both thresholds; NEVER where there is none."""
     chosen, fabric, queues = scenario.queue, net.fabric, net.queues
     count = queues_a_port(scenario)
@@ -81,14 +81,14 @@ def _sizes(scenario: Scenario, net: Network) -> tuple[Float, Float, Float]:
     return np.where(np.isnan(queues.buffer), NEVER, queues.buffer), low, high
 
 
-def _feels_packets(scenario: Scenario, queue: Trim) -> bool:
+def _feels_packets(scenario: Document, queue: Trim) -> bool:
     """Whether packets come to the ports at random: as said, else where the routing or the sender draws for each."""
     if queue.granular != "auto":
         return queue.granular
     return scenario.routing.kind == "switch_spray" or scenario.balancer.kind == "reps"
 
 
-def _shares(scenario: Scenario, queue: Shared, net: Network) -> tuple[Float, Float]:
+def _shares(scenario: Document, queue: Shared, net: Network) -> tuple[Float, Float]:
     """[L] each: bytes that the ports at each link's tail share, and the part of what is free that each may hold."""
     fabric, bdp = net.fabric, net.baseline.at_ports(net.fabric)
     alpha = at_links(scenario, fabric, bdp, "alpha", np.full(fabric.links, queue.alpha))
@@ -98,7 +98,7 @@ def _shares(scenario: Scenario, queue: Shared, net: Network) -> tuple[Float, Flo
     return np.bincount(fabric.src, own).astype(float)[fabric.src], alpha
 
 
-def _pauses(scenario: Scenario, queue: Pfc, net: Network, dt: float) -> tuple[Float, ...]:
+def _pauses(scenario: Document, queue: Pfc, net: Network, dt: float) -> tuple[Float, ...]:
     """[L] each: xoff, xon and headroom in bytes, and the delay in seconds (two steps at least), of the head of each
     link."""
     fabric, bdp, mtu = net.fabric, net.baseline.at_ports(net.fabric), scenario.packet.mtu

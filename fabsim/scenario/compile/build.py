@@ -8,18 +8,18 @@ from fabsim import routing, workload
 from fabsim.formats import read_flows
 from fabsim.formats.htsim import read_matrix, read_path_routes, read_split_routes
 from fabsim.routing import Routes
-from fabsim.scenario.counts import site_hosts
-from fabsim.scenario.files import existing
+from fabsim.scenario.compile.files import existing
+from fabsim.scenario.keys.counts import site_hosts
 from fabsim.scenario.keys.routing import AllPaths, Drawn, Ecmp, Explicit, GivenSplit, SwitchSpray, Valiant, Wcmp
 from fabsim.scenario.keys.traffic import AllToAll, HtsimMatrix, Incast, ListedFlows, Permutation, Ring, Shift
 from fabsim.topology import Fabric
 from fabsim.workload import Flows, Row
 
 if TYPE_CHECKING:
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.text.document import Document
 
 
-def build_flows(scenario: Scenario, number: int, hosts: int, seed: int) -> Flows:
+def build_flows(scenario: Document, number: int, hosts: int, seed: int) -> Flows:
     """The flows of one entry of `traffic`. Raises InputError."""
     where = ("traffic", number, "file")
     match scenario.traffic[number]:
@@ -51,7 +51,7 @@ def build_flows(scenario: Scenario, number: int, hosts: int, seed: int) -> Flows
             return read_matrix(existing(scenario, where, file), start_unit=unit, hosts=hosts).flows
 
 
-def build_routes(scenario: Scenario, fabric: Fabric, flows: Flows) -> Routes:
+def build_routes(scenario: Document, fabric: Fabric, flows: Flows) -> Routes:
     """The routes of all flows. Raises InputError."""
     match scenario.routing:
         case Ecmp(polarised=polarised, queue_pairs=pairs, seed=seed):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fabsim.errors import InputError
+from fabsim.machine import available
 from fabsim.routing.paths import find_ends
 from fabsim.topology import Fabric
 from fabsim.typing import Int
@@ -18,7 +17,7 @@ from fabsim.units import show_size
 from fabsim.workload import Flows
 
 if TYPE_CHECKING:
-    from fabsim.scenario.batch import Member
+    from fabsim.engine.problem import Problem
 
 VALUES = 45
 """Numbers that are live at once for each hop of each path of each flow: its link, what waits and moves there in two
@@ -50,25 +49,12 @@ def crossings(fabric: Fabric, flows: Flows) -> float:
     return float(far.sum()) * CELLS
 
 
-def needed_by(member: Member) -> float:
+def needed_by(problem: Problem) -> float:
     """Bytes that a compiled scenario needs while it runs in a batch."""
-    width = 8 if member.scenario.precision == "float64" else 4
-    problem = member.shared.problem
+    width = problem.size.dtype.itemsize
     hops, flows, lanes = problem.same.shape
     wires = 0.0 if problem.wires is None else float(problem.wires.cells) * problem.wires.stride.size
     return (float(flows) * lanes * (hops + 1) * VALUES + wires * ON_WIRES) * width
-
-
-def available() -> float:
-    """Bytes of memory that this machine, or the group of processes that we are in, has left."""
-    free = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            free = 1024.0 * float(line.split()[1])
-    for limit in _lines("/sys/fs/cgroup/memory.max"):
-        if limit.strip().isdigit():
-            free = min(free, float(limit))
-    return free
 
 
 def refuse_too_large(fabric: Fabric, flows: Flows, lanes: int | None, width: int) -> None:
@@ -93,10 +79,3 @@ def refuse_too_large_for(devices: Sequence[Any], path: Int, width: int) -> None:
             f"devices: each of {len(devices)} needs about {show_size(need / len(devices))} of memory, and has "
             f"{show_size(have)}; {math.ceil(need / have)} devices would do"
         )
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []

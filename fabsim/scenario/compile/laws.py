@@ -15,14 +15,14 @@ from fabsim.units import Amount
 from fabsim.workload.packet import Packet
 
 if TYPE_CHECKING:
-    from fabsim.scenario.compile import Network
-    from fabsim.scenario.scenario import Scenario
+    from fabsim.scenario.compile.network import Network
+    from fabsim.scenario.text.document import Document
 
 TIMEOUT = 10
 """Base round trips until a silent loss is missed, where nothing else is said."""
 
 
-def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) -> Any:
+def transport_law(scenario: Document, net: Network, real: Callable[[Any], Any]) -> Any:
     """The law, or the laws of the entries of the traffic. real: makes an array in the precision of the scenario."""
     section, packet = scenario.transport, scenario.packet.sizes
     if not isinstance(section, Mixed):
@@ -34,12 +34,12 @@ def transport_law(scenario: Scenario, net: Network, real: Callable[[Any], Any]) 
     return MixedLaw(tuple(_one(law, net, packet, real, slice(*flows)) for law, *flows in ranges), net.ends)
 
 
-def misses(scenario: Scenario) -> bool:
+def misses(scenario: Document) -> bool:
     """Whether the balancer learns which path lost what it misses: to its flows a dead link loses all."""
     return getattr(_named(scenario.balancer), "misses", False)
 
 
-def balancer_law(scenario: Scenario, silent: bool, real: Callable[[Any], Any]) -> Any:
+def balancer_law(scenario: Document, silent: bool, real: Callable[[Any], Any]) -> Any:
     """The balancer; each of its fields is a key of its section, or follows from the routing. What it may do without is
     there for losses: without any that are `silent` it is not given that."""
     section, routing = scenario.balancer, scenario.routing
@@ -55,7 +55,7 @@ def balancer_law(scenario: Scenario, silent: bool, real: Callable[[Any], Any]) -
     return law(**{name: real(value(name)) for name in needed})
 
 
-def recovery_law(scenario: Scenario, base: Scope, real: Callable[[Any], Any]) -> Any:
+def recovery_law(scenario: Document, base: Scope, real: Callable[[Any], Any]) -> Any:
     """What the senders do about silent losses."""
     chosen = scenario.recovery
     own = scenario.balancer.detect if isinstance(scenario.balancer, Mrc) else TIMEOUT * base.rtt

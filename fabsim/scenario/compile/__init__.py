@@ -1,0 +1,1 @@
+"""From a scenario to arrays: fabric, flows, routes, laws, problem and model."""
