@@ -104,11 +104,10 @@ def begin(folder: str | Path, plan: Plan) -> Journal:
 
 
 def forget(folder: str | Path) -> None:
-    """Remove the sweep in a folder, finished or not, and nothing else that may lie there. The plan goes first: whoever
-    looks meanwhile finds a sweep that has not begun."""
+    """Remove the sweep in a folder, finished or not, and nothing else that may lie there. The plan goes last: shards
+    without their plan would be taken for those of the next one."""
     place = Path(folder)
-    (place / PLAN).unlink(missing_ok=True)
-    for file in (place / WHOLE, *shards(place).glob("[0-9]*-*")):
+    for file in (place / WHOLE, *shards(place).glob("[0-9]*-*"), place / PLAN):
         file.unlink(missing_ok=True)
 
 
@@ -119,11 +118,14 @@ def existing(folder: str | Path) -> Journal | None:
         InputError: the path is a file, or a folder of something else, or its plan cannot be read.
     """
     place = Path(folder)
-    check_folder(place, "a sweep")
+    if place.is_file():
+        raise InputError(f"{folder}: is a file, and a sweep is a folder; name another")
     plan = place / PLAN
     if not plan.is_file():
         if place.is_dir() and any(file.name != "shards" for file in place.iterdir()):
             raise InputError(f"{folder}: holds something else than a sweep; name an empty or a new folder")
+        if any(shards(place).glob("[0-9]*-*")):
+            raise InputError(f"{folder}: holds shards of a sweep whose plan is gone; name another folder")
         return None
     try:
         content = plan.read_bytes()

@@ -153,3 +153,17 @@ def test_a_scenario_of_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["run", str(file), "--quiet", "--out", str(tmp_path / "out.h5")]) == 0
     assert main(["check", str(file), "--set", "transport.least=0"]) == 2
     assert "transport.least" in capsys.readouterr().err
+
+
+def test_credit_is_not_spread_over_devices() -> None:
+    """A receiver would not know of the senders on other devices."""
+    from types import SimpleNamespace
+    from typing import cast
+
+    from fabsim.engine.spread import Spread, dealt
+    from fabsim.errors import InputError
+
+    for credit in (law(Rccc, **CREDIT), law(RcccOversubscribed, **CREDIT, least=0.225, network_rtt=8e-6, **DEFAULTS)):
+        two = SimpleNamespace(mesh=SimpleNamespace(size=2))
+        with pytest.raises(InputError, match="looks at the flows of other senders"):
+            dealt(cast("Spread", two), cast(Any, SimpleNamespace(transport=credit)))

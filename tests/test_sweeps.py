@@ -291,6 +291,39 @@ def test_another_scenario_is_refused(folder: Path, capsys: pytest.CaptureFixture
     assert "is a file" in capsys.readouterr().err
 
 
+def test_a_sweep_that_is_refused_or_killed_by_force_mixes_with_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["sweep", "s.yaml", "--out", "d"]) == 0
+    before = {file: file.read_bytes() for file in Path("d").rglob("*") if file.is_file()}
+    nowhere = ["--set", "sweep.watch=[leaf77->spine0]", "--set", "sweep.traces=[series_queue]"]
+    assert main(["sweep", "s.yaml", "--out", "d", "--force", *nowhere]) == 2
+    assert {file: file.read_bytes() for file in Path("d").rglob("*") if file.is_file()} == before
+
+    def killed(self: Path, missing_ok: bool = False) -> None:
+        if self.name.startswith("00001"):
+            raise KeyboardInterrupt
+        os.unlink(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        with pytest.raises(KeyboardInterrupt):
+            journal.forget("d")
+    assert journal.existing("d") is not None
+    Path("d/plan.json").unlink()
+    with pytest.raises(fabsim.InputError, match="holds shards of a sweep whose plan is gone"):
+        journal.existing("d")
+
+
+def test_a_sweep_is_read_where_nothing_can_be_written(
+    folder: Path, reference: xarray.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["sweep", "s.yaml", "--out", "d"]) == 0
+    monkeypatch.setattr("fabsim.store.TemporaryFile", lambda **_: (_ for _ in ()).throw(OSError(30, "read-only")))
+    assert figures(fabsim.open("d")) == figures(reference)
+    assert main(["show", "d"]) == 0
+
+
 def test_files_that_a_scenario_names_are_part_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flows, other = Path("flows.csv"), Path("other.csv")
     flows.write_text("src,dst,bytes\n0,4,100000\n")

@@ -307,8 +307,8 @@ def test_a_tuning_that_gains_nothing_says_so() -> None:
     from fabsim.tuning.certificate import Tuning
     from fabsim.tuning.tune_text import _course
 
-    for best, told in ((0.9995, True), (0.998, False)):
-        tuned = SimpleNamespace(history=np.array([[1.0], [best]]), terms=np.ones((2, 1, 1)))
+    for start, best, told in ((1.0, 0.9995, True), (1.0, 0.998, False), (1.1, 1.0, False), (0.5, 0.4999, True)):
+        tuned = SimpleNamespace(history=np.array([[start], [best]]), terms=np.ones((2, 1, 1)))
         objective = SimpleNamespace(weights=(("last_completion", 1.0),))
         made = SimpleNamespace(tuned=tuned, objective=objective, optimum=1.0, seconds=1.0)
         lines = _course(cast("Tuning", made))

@@ -86,7 +86,7 @@ def attribute(
 
 
 def _of_case(plot: str | None, case: str, several: bool) -> str | None:
-    """The picture of one of several cases: map.png is map-ECMP.png of the case ECMP."""
+    """The picture of one of several cases: map.png is map-ecmp.png of the case ECMP."""
     return plot if plot is None or not several else str(Path(plot).with_stem(f"{Path(plot).stem}-{plain(case)}"))
 
 

@@ -107,7 +107,7 @@ def depart(
 
 
 def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) -> Array:
-    """[L + 1, ...] what each port does to what passes it, as `pass_hop` reads it."""
+    """[L + 1, ...] what each port does to what passes it, as `mix_hop` reads it."""
     seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.signals else [])
     if s.signals and opening is not None:
         seen.append(1.0 - opening)

@@ -22,6 +22,7 @@ from fabsim.engine.deal import AXIS, deal, part
 from fabsim.engine.flags import SENTENCES
 from fabsim.engine.problem import STATIC, Problem
 from fabsim.engine.state import State
+from fabsim.errors import InputError
 from fabsim.models.model import Model
 from fabsim.typing import Array
 
@@ -102,7 +103,13 @@ def layout(problem: Problem) -> Problem:
 
 
 def dealt(s: Spread, model: Model[Any]) -> tuple[Model[Any], Model[Any]]:
-    """The model with its arrays by flow dealt out as the flows are, and how it lies on the devices."""
+    """The model with its arrays by flow dealt out as the flows are, and how it lies on the devices.
+
+    Raises InputError for a law that looks at the flows of other senders, which may be on other devices.
+    """
+    if getattr(model.transport, "alone", False) and s.mesh.size > 1:
+        law = type(model.transport).__name__
+        raise InputError(f"{law} looks at the flows of other senders, which may be on other devices; 1 device would do")
     flows = s.place.shape[0]
 
     def by_flow(x: Array) -> bool:

@@ -30,22 +30,26 @@ def under_way(state: State) -> Bool:
 
 
 def cut_off_for_good(problem: Problem, weight: Array, state: State, now: float) -> Bool:
-    """[F] flows under way that have no path left on which anything will ever get through, and those that wait for
-    bytes of such a flow. weight: [F, K] of the routing.
+    """[F] flows under way that must still send and have no path left on which anything will ever get through, and those
+    that wait for bytes of such a flow. weight: [F, K] of the routing; now: s.
 
-    Senders that find out by themselves go on trying: they miss what is lost, send it again, and probe.
+    Senders that find out by themselves go on trying: they miss what is lost, send it again, and probe. A flow that has
+    sent all may have it behind the dead link; what is under way when a link dies is settled a round trip later.
     """
     unfinished = under_way(state)
     if problem.faults is None:
         return np.zeros_like(unfinished)
     f = problem.faults
-    ever = (f.begin <= now) & (f.end > FOR_EVER / 2) & (f.period > FOR_EVER / 2) & (f.speed <= 0)
+    settled = now - problem.ring * float(problem.dt)
+    ever = (f.begin <= settled) & (f.end > FOR_EVER / 2) & (f.period > FOR_EVER / 2) & (f.speed <= 0)
     if not bool(ever.any()):
         return np.zeros_like(unfinished)
     alive = f.inside(problem.dt, problem.classes).left(ever.astype(f.speed.dtype))
     ports = jnp.repeat(alive[problem.port_link], weight.shape[1] // problem.planes, -1)
     through = np.asarray(living(problem, alive) * ports) * np.asarray(weight)
-    cut = unfinished & ~(through > 0).any(-1)
+    flow = state.flow
+    owes = np.asarray(flow.credit + flow.held + flow.lost) > 0
+    cut = unfinished & owes & ~(through > 0).any(-1)
     leader, more = np.asarray(problem.leader), cut
     while more.any():
         more = np.append(cut, False)[leader] & unfinished & ~cut

@@ -22,7 +22,8 @@ from fabsim.typing import Array
 
 BEHIND = 5.0
 """Steps by which the running mean of a queue is behind it where it grows evenly. Two numbers a link say what it was a
-while ago, and a gradient has no past of all steps to keep."""
+while ago, and a gradient has no past of all steps to keep. About half of a base round trip; of 2 to 8, which differ
+little, the nearest to a memory of all steps on sprays over slow links."""
 
 
 @remade
@@ -155,13 +156,14 @@ def before_the_step(s: Setup, due: Array, stood: Array, was: Array, may: Array |
     """[T, F, K] the same for a last packet that went before its flow's end (see early): it came at `due` < 0.
 
     It met the queue of then, less `may` of a step for each step since; the queue has since grown as fast as it does
-    now. One that came more than a round trip ago has left, unless a packet of its flow is more likely than not still
-    `there` (see LAST_PACKET): then it counts as if it had come a round trip ago. stood, was: [T, F, K] steps, the
-    queue at the start of the step, and its running mean.
+    now, or shrunk, but not faster than its port sends. One that came more than a round trip ago has left, unless a
+    packet of its flow is more likely than not still `there` (see LAST_PACKET): then it counts as if it had come a round
+    trip ago. stood, was: [T, F, K] steps, the queue at the start of the step, and its running mean.
     """
     longest = s.round_trip[:, None]
     ago = jnp.clip(-due, 0.0, longest)
-    then = jnp.maximum(stood - (stood - was) / BEHIND * ago, 0.0)
+    grows = jnp.maximum((stood - was) / BEHIND, -may)
+    then = jnp.maximum(stood - grows * ago, 0.0)
     left = then - may * ago
     return jnp.where((-due <= longest) | there, jnp.where(left > 0, left, left / jnp.maximum(may, 1e-6)), due)
 

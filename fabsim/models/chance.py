@@ -26,7 +26,7 @@ def roll(dice: Array) -> Array:
 
 def uniform(dice: Array, dtype: jnp.dtype) -> Array:
     """[F] numbers between 0 and 1, neither of them."""
-    return ((dice >> 8).astype(dtype) + 0.5) * 2.0**-24
+    return ((dice >> 9).astype(dtype) + 0.5) * 2.0**-23  # one bit more would round to 1 in float32
 
 
 def exponential(dice: Array, lanes: int, dtype: jnp.dtype) -> Array:

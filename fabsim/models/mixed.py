@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ class Mixed:
 
     laws: tuple[Transport[Any], ...]
     ends: tuple[int, ...] = dataclasses.field(metadata={"static": True})
+    alone: ClassVar[bool] = True  # ends are those of all flows
 
     @property
     def signals(self) -> bool:

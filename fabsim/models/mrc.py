@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from fabsim.models.bitmap import STAGES, Bitmap, free
 from fabsim.models.protocol import PathFeedback, Sender
-from fabsim.models.reps import everything
+from fabsim.models.reps import everything, ratio
 from fabsim.typing import Array
 
 
@@ -167,9 +167,3 @@ class Planes:
     def spread(self, x: Array) -> Array:
         """[F, P] -> [F, K]."""
         return jnp.repeat(x, self.lanes, -1)
-
-
-def ratio(x: Array, y: Array, none: float = 0.0) -> Array:
-    """x / y, and `none` where y is nothing."""
-    some = y > 1e-12
-    return jnp.where(some, x / jnp.where(some, y, 1.0), none)

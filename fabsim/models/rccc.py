@@ -83,6 +83,7 @@ class Rccc:
     signals: ClassVar[bool] = False
     needs_fair: ClassVar[bool] = False
     telemetry: ClassVar[bool] = False
+    alone: ClassVar[bool] = True
     first: Array
     pace: Array
     turn: Array

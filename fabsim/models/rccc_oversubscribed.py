@@ -58,11 +58,11 @@ class RcccOversubscribed:
 
     * r -= trimmed / received, of packets trimmed before the last hop;
     * with the share of marks g, smoothed: r *= 1 - decrease (g - target) where g is above the target;
-    * without either r += increase, and twice as much each time as long as nothing at all is marked;
+    * without either r += increase; where nothing at all is marked, 2^n increase, n changes after the last cut;
     * r is never below `least`, nor above 1.
 
-    The last hop is to set no marks (`queue.links`): there the credit itself is the control. What is trimmed there is
-    told from the rest by that: a full port in the fabric marks all that leaves it.
+    The last hop is to set no marks (`queue.ecn_last_hop: false`): there the credit itself is the control. What is
+    trimmed there is told from the rest by that: a full port in the fabric marks all that leaves it.
 
     Smooth but for where r is cut or not, and for Rccc's own jumps.
 
@@ -78,6 +78,7 @@ class RcccOversubscribed:
     signals: ClassVar[bool] = True
     needs_fair: ClassVar[bool] = False
     telemetry: ClassVar[bool] = False
+    alone: ClassVar[bool] = True
     first: Array
     pace: Array
     turn: Array

@@ -49,6 +49,7 @@ class Told:
         back = jnp.clip(heard[:, None] - before, 0.0, sent)
         some = sent > 0
         stays = jnp.where(some, 1.0 - back / jnp.where(some, sent, 1.0), 0.0)
+        trip = jnp.minimum(trip, STEPS - 1.0)  # what is older is one entry
         old = jnp.clip(jnp.arange(1.5, STEPS + 1.0, dtype=sent.dtype) - trip[:, None], 0.0, 1.0)
         return Told(sent - back, words * stays * (1.0 - passed[:, None] * old))
 

@@ -18,7 +18,7 @@ def descent(history: Float, smooth: Float, name: str) -> Figure:
         axes.plot(history[:, number], label="as reported" if not number else None, **style)
         axes.plot(smooth[:, number], linestyle=":", label="as descended" if not number else None, **style)
     axes.plot(np.minimum.accumulate(history.min(1)), color="black", linewidth=0.8, label="best so far")
-    label(axes, name, "step", "of its value at the start")
+    label(axes, name, "step", "objective")
     axes.set_ylim(bottom=None)
     return figure
 

@@ -50,8 +50,7 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices
     if devices > 1:
         return spread_out(scenario, net, devices, progress=progress, watch=watch)
     problem, model = assemble(scenario, net)
-    for text in inert(scenario, net, model):
-        warnings.warn(f"{scenario.name}: no effect: {text}", InputWarning, stacklevel=2)
+    warn_of_inert(scenario, net, model)
     result = advance(scenario, net, problem, model, progress=progress, watch=watch)
     return replace(result, ensemble=ensemble(scenario, progress=progress)) if scenario.seeds > 1 else result
 
@@ -76,7 +75,14 @@ def spread_out(scenario: Scenario, net: Network, count: int, **options: Any) -> 
     refuse_too_large_for(there[:count], net.routes.path, 8 if scenario.precision == "float64" else 4)
     with in_host_memory():
         problem, model = assemble(scenario, net)
+        warn_of_inert(scenario, net, model)
     return advance(scenario, net, problem, model, mesh=over(there[:count]), **options)
+
+
+def warn_of_inert(scenario: Scenario, net: Network, model: Model[Any]) -> None:
+    """A warning for each key that changes nothing."""
+    for text in inert(scenario, net, model):
+        warnings.warn(f"{scenario.name}: no effect: {text}", InputWarning, stacklevel=3)
 
 
 def advance(

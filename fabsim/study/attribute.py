@@ -14,7 +14,7 @@ from fabsim.typing import Array
 
 SMALL = 3e7
 """Hops of subflows, times steps, below which the one pass that is made is shorter than what compiling it with care
-takes longer (measured: half the time to compile, and four times that of a pass)."""
+takes longer (measured on a CPU: half the time to compile, and four times that of a pass)."""
 
 
 def elasticities(
@@ -27,7 +27,8 @@ def elasticities(
     them alone, made faster, may do nothing.
     """
     work = problem.route.size * objective.steps
-    options: Any = {"xla_backend_optimization_level": 0} if work < SMALL else None
+    hurried = work < SMALL and jax.default_backend() == "cpu"
+    options: Any = {"xla_backend_optimization_level": 0} if hurried else None
     program = jax.jit(one_pass, static_argnames=("objective", "entries"), compiler_options=options)
     return program(problem, model, entry, objective=objective, entries=entries)
 

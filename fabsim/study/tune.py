@@ -40,7 +40,8 @@ class Tuned:
     Attributes:
         raw: raw numbers of the best point met, by the true objective.
         figures: [M, terms] true figures there, SI units.
-        history: [steps + 1, R] the true objective, the starting point first; 1 is where the first descent began.
+        history: [steps + 1, R] the true objective, the starting point first; each term is 1, times its weight, at the
+            start of the first descent, on average over the cases.
         smooth: [steps + 1, R] what was descended.
         terms: [steps + 1, R, terms] true figures on the way, on average over the cases.
     """

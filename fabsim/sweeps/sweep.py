@@ -14,6 +14,7 @@ from fabsim.errors import InputError, Stopped
 from fabsim.journal import Journal
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.compile.files import checksums
+from fabsim.store import check_folder
 from fabsim.study.outcomes import out_of_memory
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program
@@ -105,13 +106,13 @@ def _begin(
 
     if out is None:
         return Memory(), planned()
-    found = journal.existing(out)
-    if force and found is not None:
-        journal.forget(out)
-        found = None
-    told = _told(scenario, text)
-    if found is None:
-        found = journal.begin(out, {**told, **planned().data()})
+    found, told = journal.existing(out), _told(scenario, text)
+    if found is None or force:
+        check_folder(out, "a sweep")
+        anew = {**told, **planned().data()}
+        if found is not None:
+            journal.forget(out)
+        found = journal.begin(out, anew)
     refuse_another(told, found)
     for file in found.set_aside_corrupt():
         warnings.warn(f"{file}: not what was written there; it is set aside and done again", stacklevel=3)

@@ -42,7 +42,8 @@ def _rows(found: Attribution, names: list[str], top: int) -> list[tuple[str, ...
     trials = {trial.link: trial for trial in found.trials}
     tier = {int(link): name for name, links in tiers(found.fabric).items() for link in links}
     rows: list[tuple[str, ...]] = [HEAD]
-    for link in [*largest, *(link for link in trials if link not in largest)]:
+    shown = {tier.get(link) for link in largest}
+    for link in [*largest, *(link for link in trials if tier.get(link) not in shown)]:
         name = names[link] if link in largest else f"{names[link]} ({tier[link]})"
         rows.append((name, f"{found.capacity[link]:+.4f}", *_run(trials.get(link))))
     return rows

@@ -17,7 +17,7 @@ from fabsim.errors import InputError
 from fabsim.scenario.compile.files import checksums
 from fabsim.scenario.keys.tune import Over, Tune
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
-from fabsim.tuning.members import member, members, standing
+from fabsim.tuning.members import members
 from fabsim.tuning.tunables import parameters
 from fabsim.typing import Float
 
@@ -102,8 +102,8 @@ def refuse_faults(scenario: Scenario) -> None:
     """
     section = plan_of(scenario)
     refuse_optimiser(scenario, section)
-    base = member(standing(scenario, section.over or Over())[0], splits(section))
-    parameters(scenario, base, [base])
+    base, found = members(scenario, splits(section), progress=False)
+    parameters(scenario, base, found)
 
 
 def refuse_optimiser(scenario: Scenario, section: Tune) -> None:

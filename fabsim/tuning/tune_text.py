@@ -83,7 +83,7 @@ def _course(tuning: Tuning) -> list[str]:
     descents = f" x {history.shape[1]} descents" if history.shape[1] > 1 else ""
     best = int(np.unravel_index(history.argmin(), history.shape)[0])
     lines = [f"{steps} steps{descents} in {tuning.seconds:.1f} s; best at step {best}"]
-    if history.min() > 1 - LITTLE:
+    if history.min() > (1 - LITTLE) * history[0, 0]:
         below = f"less than {100 * LITTLE:g} % below its start"
         lines.append(f"the objective is {below}: it hardly depends on what is tuned")
     names = [name for name, _ in tuning.objective.weights]
@@ -136,7 +136,7 @@ def sheet(scenario: Scenario, tuning: Tuning) -> Sheet:
     """History, values before and after, rows, and the load of each link, as variables."""
     history = ("step", "descent")
     variables = {
-        "objective": Variable(history, tuning.tuned.history, "1", "true objective, of its value at the start"),
+        "objective": Variable(history, tuning.tuned.history, "1", "true objective, each term over its start, weighted"),
         "descended": Variable(history, tuning.tuned.smooth, "1", "smooth objective"),
         "row": Variable(("row",), np.array([row.name for row in tuning.rows])),
         "busiest": Variable(("row",), np.array([row.busy for row in tuning.rows]), "s", "busiest link at line rate"),

@@ -191,7 +191,7 @@ class Rccc(Credit):
 
 class RcccOversubscribed(Credit):
     """The same over an oversubscribed fabric: receivers give credit more slowly where packets come marked, or trimmed
-    before the last hop. Let the last hops set no marks (`queue.links`)."""
+    before the last hop. Let the last hop set no marks (`queue.ecn_last_hop: false`)."""
 
     law = "fabsim.models.rccc_oversubscribed:RcccOversubscribed"
 
@@ -209,7 +209,7 @@ class RcccOversubscribed(Credit):
     increase: Gain = like(
         "0.01",
         0.01,
-        means="part of the pace that is added at a time, twice as much each time while nothing is marked",
+        means="part of the pace that is added at a time; 2^n as much where nothing is marked n changes after a cut",
         source="uet-htsim",
         smooth=ALMOST,
     )
