@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.crossing import Stretch, stretch
 from fabsim.engine.faults import Faults
-from fabsim.engine.problem import Problem, by_port
+from fabsim.engine.problem import STATIC, Problem, by_port
 from fabsim.errors import InputError
 from fabsim.models.chance import exponential
 from fabsim.models.classes import Classes, each
@@ -64,6 +64,8 @@ class Setup:
         irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
         classes: how the queues of a port share it; None where each has one.
         wires: delays on long wires; None where there are none.
+        side_by_side: whether many members make the step together on a CPU: there a branch that is seldom taken pays;
+            in a single run it costs more than what is in it.
     """
 
     problem: Problem
@@ -94,6 +96,7 @@ class Setup:
     irregular: Array | None
     classes: Classes | None
     wires: Stretch | None
+    side_by_side: bool = dataclasses.field(default=False, metadata=STATIC)
 
     @property
     def near_back(self) -> Array:
@@ -139,7 +142,7 @@ def share_of_link(problem: Problem, share: Array) -> Array:
     return jnp.minimum(whole[hop, flow, problem.same], 1.0)
 
 
-def prepare(problem: Problem, model: Model[Any]) -> Setup:
+def prepare(problem: Problem, model: Model[Any], side_by_side: bool = False) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
     recovery answers, and for another number of classes than that of the problem."""
     losing = problem.faults is not None and (problem.faults.loss is not None or misses(model.balancer))
@@ -203,6 +206,7 @@ def prepare(problem: Problem, model: Model[Any]) -> Setup:
         irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
         classes=model.classes and model.classes.inside(p.unit, dt, LATER),
         wires=wires,
+        side_by_side=side_by_side,
     )
 
 

@@ -166,12 +166,14 @@ def begin(problem: Problem | Spread, model: Model[Any]) -> State:
 
 
 def chunk(
-    problem: Problem | Spread, model: Model[Any], state: State, *, count: int, every: int, checkpoint: bool = True
-) -> tuple[State, Frame]:
-    """`count` frames more. It is jitted twice: here, and by the host driver with the state's memory donated."""
+    problem: Problem | Spread, model: Model[Any], state: State, *, count: int, every: int, checkpoint: bool = True,
+    side_by_side: bool = False,
+) -> tuple[State, Frame]:  # fmt: skip
+    """`count` frames more. It is jitted twice: here, and by the host driver with the state's memory donated. Batches
+    make it a program of their own, for which see Setup.side_by_side."""
 
     def more(problem: Problem, model: Model[Any], state: State) -> tuple[State, Frame]:
-        return frames(prepare(problem, model), state, count, every, checkpoint)
+        return frames(prepare(problem, model, side_by_side), state, count, every, checkpoint)
 
     state, seen = on_each(problem, model, more, (STATE,), (STATE, FRAME), state)
     return state, dataclasses.replace(seen, again=columns_in_order(problem, seen.again))

@@ -214,4 +214,4 @@ def attach(s: Setup, tags: TagState, now: Array, when: Array, final: Array, pace
         )
 
     # In most steps no message ends. The branch is a bound, too: what is known by flow is not made again for each lane.
-    return jax.lax.cond(now.any(), tagged, lambda: tags)
+    return jax.lax.cond(now.any(), tagged, lambda: tags) if s.side_by_side else tagged()

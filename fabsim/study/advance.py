@@ -287,7 +287,8 @@ def advance(
     def one(
         problem: Problem, model: Model[Any], state: State, links: Array | None
     ) -> tuple[State, Tally, Array, dict[str, Array]]:
-        state, seen = chunk(problem, model, state, count=count, every=every, checkpoint=False)
+        together = platform(spread.mesh) == "cpu"
+        state, seen = chunk(problem, model, state, count=count, every=every, checkpoint=False, side_by_side=together)
         sums = (x.sum() * problem.unit for x in (seen.sent, seen.dropped, seen.marked, seen.again))
         complete = (state.flow.completion < LATER).all()
         kept = series(problem, model, seen, links, names, every)
