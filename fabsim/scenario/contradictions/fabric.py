@@ -50,9 +50,7 @@ def _of_section(section: FabricSection) -> Iterator[Fault]:
     """The same, of a section that stands at `fabric`."""
     match section:
         case LeafSpine() as fabric:
-            leaf = {"hosts": fabric.hosts_per_leaf, "uplinks": fabric.spines * fabric.uplinks}
-            yield from _ports("leaf", leaf, fabric.ports)
-            yield from _ports("spine", {"leaf links": fabric.leaves * fabric.uplinks}, fabric.ports)
+            yield from _two_tiers(fabric, {"hosts": fabric.hosts_per_leaf}, fabric.leaves)
         case SingleSwitch() as fabric:
             yield from _ports("switch", {"hosts": fabric.hosts}, fabric.ports)
         case FatTree() as fabric:
@@ -60,10 +58,7 @@ def _of_section(section: FabricSection) -> Iterator[Fault]:
         case MultiPlane() as fabric:
             yield from _multi_plane(fabric)
         case RailOptimised() as fabric:
-            leaf = {"servers": fabric.servers, "uplinks": fabric.spines * fabric.uplinks}
-            yield from _ports("leaf", leaf, fabric.ports)
-            leaves = fabric.groups * fabric.rails
-            yield from _ports("spine", {"leaf links": leaves * fabric.uplinks}, fabric.ports)
+            yield from _two_tiers(fabric, {"servers": fabric.servers}, fabric.groups * fabric.rails)
             if (
                 fabric.nvlink_rate is None
                 and fabric.nvlink_latency != type(fabric).model_fields["nvlink_latency"].default
@@ -154,6 +149,12 @@ def _sites(fabric: Sites) -> Iterator[Fault]:
     far = apart(len(fabric.fabrics), [haul.ends for haul in fabric.routes])
     if far:
         yield ("fabric", "routes"), f"none leads from site 0 to site {', '.join(map(str, far))}; give one"
+
+
+def _two_tiers(fabric: LeafSpine | RailOptimised, below: dict[str, int], leaves: int) -> Iterator[Fault]:
+    """More cables than a leaf has ports, with what is `below` it, or than a spine has."""
+    yield from _ports("leaf", {**below, "uplinks": fabric.spines * fabric.uplinks}, fabric.ports)
+    yield from _ports("spine", {"leaf links": leaves * fabric.uplinks}, fabric.ports)
 
 
 def _ports(switch: str, needs: dict[str, int], ports: int | None) -> Iterator[Fault]:

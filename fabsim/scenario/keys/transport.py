@@ -131,21 +131,10 @@ class Nscc(Section):
     )
 
 
-Law = Annotated[
-    Window
-    | Ideal
-    | Nscc
-    | Dctcp
-    | Swift
-    | Dcqcn
-    | Timely
-    | PatchedTimely
-    | Hpcc
-    | PowerTcp
-    | Rccc
-    | RcccOversubscribed,
-    Field(discriminator="kind"),
-]
+Single = (
+    Window | Ideal | Nscc | Dctcp | Swift | Dcqcn | Timely | PatchedTimely | Hpcc | PowerTcp | Rccc | RcccOversubscribed
+)
+Law = Annotated[Single, Field(discriminator="kind")]
 
 
 class Mixed(Section):
@@ -160,19 +149,4 @@ class Mixed(Section):
     )
 
 
-Transport = Annotated[
-    Window
-    | Ideal
-    | Nscc
-    | Dctcp
-    | Swift
-    | Dcqcn
-    | Timely
-    | PatchedTimely
-    | Hpcc
-    | PowerTcp
-    | Rccc
-    | RcccOversubscribed
-    | Mixed,
-    Field(discriminator="kind"),
-]
+Transport = Annotated[Single | Mixed, Field(discriminator="kind")]
