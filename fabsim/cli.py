@@ -219,7 +219,7 @@ def _named(run_one: Any, variant: Any, **options: Any) -> Any:
 def _scenario(given: dict[str, Any], devices: int = 1) -> Any:
     """The scenario of the common options, and the devices set up for it."""
     scenario = load_scenario(given["file"], given["changes"], given["seed"], given["precision"])
-    use_device(given["device"], devices)
+    use_device(given["device"], devices if devices > 1 else None)
     return scenario
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fabsim.errors import InputError
+from fabsim.machine import ask_for_vectors, cores
 
 if TYPE_CHECKING:
     import xarray
@@ -111,13 +112,14 @@ def keep_compiled_programs() -> None:
 
 
 def use_device(kind: str | None, count: int | None = None) -> None:
-    """Make JAX compute there; the CPU stands for `count` devices. Raises InputError where there is no such device."""
+    """Make JAX compute there; the CPU stands for `count` devices, for as many as it has cores if not given. Raises
+    InputError where there is no such device."""
+    ask_for_vectors()
     import jax
 
     keep_compiled_programs()
-    if count is not None and count > 1:
-        with suppress(RuntimeError):  # JAX has started: with the devices that there are
-            jax.config.update("jax_num_cpu_devices", count)
+    with suppress(RuntimeError):  # JAX has started: with the devices that there are
+        jax.config.update("jax_num_cpu_devices", count or cores())
     if kind is None:
         return
     try:

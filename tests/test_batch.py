@@ -29,10 +29,10 @@ from fabsim.study.advance import (
     begin_all,
     blocks,
     finish_all,
-    over,
     run_batch,
     spread_out,
 )
+from fabsim.study.devices import over
 from fabsim.topology import leaf_spine
 from fabsim.workload import assemble
 from tests.small import RATE, case
@@ -133,7 +133,7 @@ def test_other_values_and_more_blocks_compile_nothing(monkeypatch: pytest.Monkey
 
     before = compiled()
     run_batch(batch([problem] * 8, models[1:9]))
-    monkeypatch.setattr("fabsim.study.advance.SIDE_BY_SIDE", 8)
+    monkeypatch.setattr("fabsim.study.devices.SIDE_BY_SIDE", 8)
     parts = run_batch(batch([problem] * 17, [*models[:8], *models]))  # blocks of 8, 8 and 1, which is filled up
     assert compiled() == before
     np.testing.assert_array_equal(parts.completion[:8], whole.completion)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 
 import pytest
 
 import fabsim
 from fabsim.engine.wires import CELLS
+from fabsim.machine import EXTRA, LOOPS, ask_for_vectors
 from fabsim.scenario.compile import memory
 
 SCENARIO = {
@@ -35,3 +39,36 @@ def test_grows_with_flows_paths_and_precision() -> None:
     far = dataclasses.replace(net.fabric, latency=net.fabric.latency * 100)
     assert memory.needed(far, net.flows, 1, 4) == one + net.flows.count * CELLS * memory.ON_WIRES * 4
     assert memory.available() > 1e6
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", f"{EXTRA}{LOOPS}"),
+        ("--xla_cpu_ftz=true", f"--xla_cpu_ftz=true {EXTRA}{LOOPS}"),
+        (f"{EXTRA}-nvptx-allow-ftz-atomics", f"{EXTRA}{LOOPS},-nvptx-allow-ftz-atomics"),
+        (f"{EXTRA}{LOOPS}", f"{EXTRA}{LOOPS}"),
+    ],
+)
+def test_the_compiler_is_asked_for_vectors_before_it_starts(
+    before: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", before)
+    ask_for_vectors()
+    assert os.environ["XLA_FLAGS"] == before  # JAX is there already
+    monkeypatch.delitem(sys.modules, "jax")
+    ask_for_vectors()
+    assert os.environ["XLA_FLAGS"] == after
+
+
+def test_a_command_computes_with_vectors_on_all_cores() -> None:
+    """What XLA reads is set before JAX starts, and a sweep has a device for each core."""
+    program = (
+        "import os, sys; from fabsim.cli import main; from fabsim.machine import LOOPS, cores; "
+        "code = main(sys.argv[1:]); "
+        "import jax; assert LOOPS in os.environ['XLA_FLAGS']; assert jax.local_device_count('cpu') == cores(); "
+        "sys.exit(code)"
+    )
+    arguments = ["sweep", "configs/sweeps/first.yaml", "--dry-run", "--device", "cpu"]
+    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    subprocess.run([sys.executable, "-c", program, *arguments], check=True, env=env, stdout=subprocess.DEVNULL)

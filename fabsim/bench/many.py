@@ -23,7 +23,7 @@ class Times:
     Attributes:
         singly: one after the other.
         one, every: as batches on one device, and on all.
-        sweep: as `fabsim sweep` does it on one device, with plan, figures and files.
+        sweep: as `fabsim sweep` does it, with plan, figures and files.
         devices: how many there are.
     """
 
@@ -39,10 +39,10 @@ def many(members: int) -> list[Figure]:
     program = f"from fabsim.bench.many import measure; measure({members})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     t = Times(**json.loads(done.stdout.splitlines()[-1]))
-    layer = 100 * (1 - t.one / t.sweep)
+    layer = 100 * (1 - t.every / t.sweep)
     return [
-        Figure(f"{members:,} variants", f"{t.one:.1f} s", f"in batches on one device, {STEPS} steps each"),
-        Figure("sweep", f"{t.singly / t.one:.2f} x", f"the throughput of {members:,} runs one by one"),
+        Figure(f"{members:,} variants", f"{t.every:.1f} s", f"in batches on all devices, {STEPS} steps each"),
+        Figure("sweep", f"{t.singly / t.every:.2f} x", f"the throughput of {members:,} runs one by one"),
         Figure("devices", f"{t.one / t.every:.2f} x", f"{t.devices} devices against one"),
         Figure("sweep layer", f"{layer:.1f} %", "of fabsim sweep is plan, figures, files and progress"),
     ]
@@ -79,7 +79,7 @@ def measure(members: int) -> None:
 
     def layered() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            sweep(scenario, Path(folder) / "sweep", devices=1, progress=False)
+            sweep(scenario, Path(folder) / "sweep", progress=False)
 
     for work in (once, lambda: batches(few, 1), lambda: batches(few, devices), layered):
         work()  # compiles

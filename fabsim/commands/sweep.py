@@ -16,7 +16,9 @@ from fabsim.options import load_scenario, scenario_options, use_device
 @click.option("--dry-run", is_flag=True, help="Print the plan (programs, batches, memory, time), and run nothing.")
 @click.option("--rank", type=click.IntRange(min=0), help="Number of this process, from 0; else as SLURM or JAX say.")
 @click.option("--ranks", type=click.IntRange(min=1), help="How many processes share the sweep.")
-@click.option("--devices", type=click.IntRange(min=1), help="Devices to spread over; all, if not given (a CPU is one).")
+@click.option(
+    "--devices", type=click.IntRange(min=1), help="Devices to spread over (cores, on a CPU); all, if not given."
+)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def sweep(
     out: str | None,

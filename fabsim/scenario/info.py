@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 
 SLOW_SCATTER = ((0, 10, 2), (0, 11, 1))
@@ -18,10 +19,11 @@ def report() -> str:
     lines = [f"{name:<10} {_version(name)}" for name in ("fabsim", "jax", "jaxlib", "numpy", "optax")]
     lines.append(f"{'python':<10} {platform.python_version()} on {platform.system()} {platform.machine()}")
     devices = jax.devices()
-    lines += [f"{'device':<10} {device.platform}: {device.device_kind}" for device in devices]
+    kinds = Counter(f"{device.platform}: {device.device_kind}" for device in devices)
+    lines += [f"{'devices':<10} {count} x {kind}" for kind, count in kinds.items()]
     if any(device.platform == "gpu" for device in devices) and has_slow_scatter(_version("jaxlib")):
         text = f"jaxlib {_version('jaxlib')} adds slowly under contention on a GPU"
-        done = REMEDY.split("=", 1)[1] in os.environ.get("XLA_FLAGS", "")
+        done = REMEDY.rsplit("=", 1)[1] in os.environ.get("XLA_FLAGS", "")
         lines.append(f"{'note':<10} {text}; {'the workaround is set' if done else f'set {REMEDY}'}")
     return "\n".join(lines)
 

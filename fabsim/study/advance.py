@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from tqdm import tqdm
 
 from fabsim.engine.batch import Batch
@@ -21,22 +21,9 @@ from fabsim.engine.simulate import begin, chunk, empty_frame, finish
 from fabsim.engine.state import State
 from fabsim.engine.trailing import trailing
 from fabsim.models.model import Model
+from fabsim.study.devices import AXIS, VECTOR, over, platform, side_by_side
 from fabsim.study.series import Watched, laid, series, until_the_end
 from fabsim.typing import Array, Float, Int
-
-AXIS = "scenario"
-"""The axis of the mesh over which members are spread."""
-
-SIDE_BY_SIDE = 64
-"""Members that a device advances at once on a CPU. Measured: 8, 48 and 64 are fast, 16 and 32 are not (loops of these
-are unrolled and then not vectorised), and more leave the cache. Several devices share that: three quarters of it
-each (measured: as fast on two as on one; with 64 each, 0.8)."""
-
-VECTOR = 8
-"""The same where the paths differ, so that members look up at places of their own. Wider is slower."""
-
-ON_ACCELERATOR = 512
-"""The same on an accelerator, where a step should be as wide as the device."""
 
 COMPILER: dict[str, dict[str, bool | int]] = {
     "cpu": {"xla_cpu_prefer_vector_width": 512, "xla_cpu_copy_insertion_use_region_analysis": True}
@@ -151,27 +138,9 @@ def own(tree: Any) -> Any:
     )
 
 
-def over(devices: int | Mesh | None) -> Mesh:
-    """One axis of devices: so many of the local ones, those of a mesh, or (None) all that this process has.
-
-    A CPU is one device, unless JAX is told otherwise before its first use (`jax_num_cpu_devices`).
-    """
-    chosen = devices.devices.reshape(-1) if isinstance(devices, Mesh) else jax.local_devices()[:devices]
-    if isinstance(devices, int) and len(chosen) < devices:
-        raise ValueError(f"{devices} devices: there are {len(chosen)} here")
-    return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Auto,), devices=list(chosen))
-
-
-def platform(mesh: Mesh) -> str:
-    """The kind of its devices."""
-    return mesh.devices.flat[0].platform
-
-
 def spread_out(batch: Batch, mesh: Mesh, like: int | None = None) -> Spread:
     """As few blocks as there can be for so many members, and those equally wide."""
-    side_by_side = SIDE_BY_SIDE if mesh.size == 1 else SIDE_BY_SIDE * 3 // 4
-    on_cpu = side_by_side if batch.same_paths else VECTOR
-    most = on_cpu if platform(mesh) == "cpu" else ON_ACCELERATOR
+    most = side_by_side(mesh, batch.same_paths)
     each = -(-(like or batch.members) // mesh.size)
     width = -(-each // -(-each // most))
     return Spread(batch.differs, each if each < VECTOR else -(-width // VECTOR) * VECTOR, mesh)
@@ -196,7 +165,7 @@ def run_batch(
     Args:
         until, every, horizon: as in fabsim.engine.run.run; a member that is unfinished at the horizon has completions
             that are infinite.
-        devices: see `over`.
+        devices: see fabsim.study.devices.over.
         like: the program is that of a batch of so many members; of this one, if not given.
         watched: series of links to keep; none, if not given.
         bar: counts members that are done.

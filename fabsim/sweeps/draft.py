@@ -8,17 +8,19 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from fabsim.engine.batch import Widths
 from fabsim.errors import InputError
 from fabsim.scenario.batch import Compiler, Member
 from fabsim.scenario.compile.memory import needed_by
 from fabsim.scenario.scenario import Scenario
+from fabsim.study.devices import side_by_side
 from fabsim.sweeps.design import Design
 from fabsim.typing import Int
 
 SHARD = 256
-"""Most scenarios of a shard: what is lost when a process is killed."""
+"""Scenarios of a shard, at most: what is lost when a process is killed. Devices that advance more at once get more."""
 
 PLACES = 4
 """Places of an axis that are looked at to see which leaves it changes."""
@@ -83,13 +85,13 @@ class Draft:
                               if not _equal(*pair)}  # fmt: skip
         self.groups = [*self.groups, points] if self.alike or not self.groups else [np.append(self.groups[0], points)]
 
-    def program(self, wanted: int | None, devices: int, memory: float) -> Program:
+    def program(self, wanted: int | None, mesh: Mesh, memory: float) -> Program:
         """Its size is what is wanted, or what the memory (bytes of each device) and a shard may hold."""
         assert self._first is not None
         member, most = self._first, max(map(len, self.groups))
         need = needed_by(member.shared.problem)
-        fits = max(int(memory / need), 1) * devices
-        size = min(wanted or SHARD, fits, most)
+        fits = max(int(memory / need), 1) * mesh.size
+        size = min(wanted or max(SHARD, side_by_side(mesh) * mesh.size), fits, most)
         size = -(-most // -(-most // size))  # as many in each
         problem, scenario = member.shared.problem, member.scenario
         paths = int(problem.first.shape[1])

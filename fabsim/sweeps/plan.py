@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from fabsim.engine.batch import shape_of
 from fabsim.errors import InputError
-from fabsim.machine import available
 from fabsim.scenario.batch import Compiler
+from fabsim.study.devices import free, over
 from fabsim.sweeps.design import Design
 from fabsim.sweeps.draft import SHARD, Draft, Program, members_of
 from fabsim.sweeps.structure import structures
@@ -69,7 +69,7 @@ def plan(
     scenario: Scenario,
     design: Design,
     compiler: Compiler,
-    devices: int,
+    devices: int | None,
     *,
     memory: float | None = None,
     progress: bool = True,
@@ -77,11 +77,12 @@ def plan(
     """Build some scenarios of each structure; gather those of one shape into programs, and cut these into shards.
 
     A structure with many points has shards of its own, whose scenarios share one network: that is the faster program.
-    A point that cannot be built is kept with its reason and stops nobody. memory: bytes that a batch may take of each
-    device; half of what is free here, if not given. Raises InputError if no point can be built, or where the links to
-    watch are in no fabric.
+    A point that cannot be built is kept with its reason and stops nobody. devices: to spread batches over; all, if not
+    given. memory: bytes that a batch may take of each; half of what is free there, if not given. Raises InputError if
+    no point can be built, or where the links to watch are in no fabric.
     """
-    memory = SHARE * available() if memory is None else memory
+    mesh = over(devices)
+    memory = SHARE * free(mesh) if memory is None else memory
     single = scenario.single()
     drafts: dict[Any, Draft] = {}
     refused: dict[int, str] = {}
@@ -100,7 +101,7 @@ def plan(
     if not drafts:
         raise InputError(next(iter(refused.values())))
     wanted = None if scenario.sweep is None else scenario.sweep.batch
-    programs = tuple(draft.program(wanted, devices, memory) for draft in drafts.values())
+    programs = tuple(draft.program(wanted, mesh, memory) for draft in drafts.values())
     shards = [
         Shard(number, points)
         for number, draft in enumerate(drafts.values())

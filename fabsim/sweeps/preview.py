@@ -33,7 +33,7 @@ LONGER = 1.5
 def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = True) -> str:
     """The text of --dry-run. Raises InputError as the sweep itself would."""
     points, compiler = design(scenario), Compiler()
-    todo = plan(scenario, points, compiler, devices or 1, progress=progress)
+    todo = plan(scenario, points, compiler, devices, progress=progress)
     head = ["program", "points", "batch", "shards", "memory", "time", "what"]
     rates = _rates(scenario, points, todo, compiler, devices)
     rows, total = [head], 0.0

@@ -15,7 +15,9 @@ from fabsim.journal import Journal
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.compile.files import checksums
 from fabsim.store import check_folder
+from fabsim.study.devices import over
 from fabsim.study.outcomes import out_of_memory
+from fabsim.sweeps.ahead import ahead
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program
 from fabsim.sweeps.keeper import Keeper, Memory
@@ -24,7 +26,7 @@ from fabsim.sweeps.preview import trace_lines
 from fabsim.sweeps.ranks import Rank
 from fabsim.sweeps.same import refuse_another
 from fabsim.sweeps.whole import dataset, metrics_of, whole
-from fabsim.sweeps.work import work
+from fabsim.sweeps.work import Gathered, gathered, work
 
 if TYPE_CHECKING:
     import xarray
@@ -77,7 +79,7 @@ def sweep(
             break
         except TooLarge as error:
             tqdm.write(f"{error}; the sweep is planned anew", file=sys.stderr)
-            todo = plan(scenario, points, compiler, devices or 1, memory=error.enough, progress=progress)
+            todo = plan(scenario, points, compiler, devices, memory=error.enough, progress=progress)
             kept = kept.begun_anew({**_told(scenario, text), **todo.data()})
     complete = len(kept.done()) == len(todo.shards)  # before they are read: other processes go on
     sheet = whole(scenario, text, points, (found for _, found in kept.sheets()))
@@ -102,7 +104,7 @@ def _begin(
     """Where shards are kept, and the plan: that of the folder, if it has one for this scenario, and is not forced."""
 
     def planned() -> Plan:
-        return plan(scenario, points, compiler, devices or 1, progress=progress)
+        return plan(scenario, points, compiler, devices, progress=progress)
 
     if out is None:
         return Memory(), planned()
@@ -127,9 +129,9 @@ def _told(scenario: Scenario, text: str) -> dict[str, Any]:
 class TooLarge(Exception):
     """The first shard did not fit into memory; with so many bytes (`enough`) for the batch of a device it might."""
 
-    def __init__(self, program: Program, devices: int) -> None:
+    def __init__(self, program: Program, devices: int | None) -> None:
         super().__init__(f"out of memory with {program.size} scenarios at a time")
-        self.enough = 0.5 * program.need * program.size / devices
+        self.enough = 0.5 * program.need * program.size / over(devices).size
 
 
 def run_shards(
@@ -154,22 +156,24 @@ def run_shards(
     total = sum(len(todo.shards[number].points) for number in mine)
     before = sum(len(todo.shards[number].points) for number in mine if number in done)
     single = scenario.single()
+    left = [number for number in mine if number not in done]
+
+    def ready(number: int) -> Gathered:
+        return gathered(single, points, todo, compiler, todo.shards[number])
+
     with tqdm(
         total=total, initial=before, unit="scenario", desc="sweep", disable=None if progress else True, smoothing=0.1
     ) as bar:
-        for number in mine:
-            if number in done:
-                continue
-            shard = todo.shards[number]
-            program = todo.programs[shard.program]
+        for number, shard in zip(left, ahead(ready, left), strict=True):
+            program = todo.programs[shard.shard.program]
             settled = rank.count > 1 or program.size == 1 or bool(kept.done())
             try:
                 sheet = work(
-                    single, points, todo, shard, compiler, metrics=metrics_of(scenario), traces=scenario.sweep.traces,
+                    todo, shard, metrics=metrics_of(scenario), traces=scenario.sweep.traces,
                     parts=settled, devices=devices, bar=bar,
                 )  # fmt: skip
             except (MemoryError, RuntimeError) as error:
                 if settled or not out_of_memory(error):
                     raise
-                raise TooLarge(program, devices or 1) from error
+                raise TooLarge(program, devices) from error
             kept.put(number, sheet)

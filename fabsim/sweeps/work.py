@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,26 +26,21 @@ POINT = "point"
 """Axis of a shard, and the variable that says which points it holds."""
 
 
-def work(
-    single: Scenario,
-    design: Design,
-    plan: Plan,
-    shard: Shard,
-    compiler: Compiler,
-    *,
-    metrics: Sequence[str],
-    traces: Sequence[str] = (),
-    parts: bool = True,
-    devices: int | None = None,
-    bar: tqdm[Any] | None = None,
-) -> Sheet:
-    """Run a shard. A point that contradicts itself, or whose run fails, is told apart with its reason. `parts`: as in
-    fabsim.study.outcomes.How."""
+@dataclass(frozen=True)
+class Gathered:
+    """A shard ready to run: the members that can be built, the rows of the shard that they are, and for every row why
+    it cannot be, or nothing."""
+
+    shard: Shard
+    members: list[Member]
+    rows: list[int]
+    reasons: list[str]
+
+
+def gathered(single: Scenario, design: Design, plan: Plan, compiler: Compiler, shard: Shard) -> Gathered:
+    """Compile the points of a shard. One that contradicts itself is told apart with its reason."""
     if shard.program < 0:
-        reasons = [plan.refused[int(point)] for point in shard.points]
-        if bar is not None:
-            bar.update(len(reasons))
-        return as_sheet(shard.points, {name: np.full(len(reasons), np.nan) for name in metrics}, reasons, {})
+        return Gathered(shard, [], [], [plan.refused[int(point)] for point in shard.points])
     members: list[Member] = []
     rows: list[int] = []
     reasons = [""] * len(shard.points)
@@ -54,13 +50,28 @@ def work(
             rows.append(row)
         except InputError as error:
             reasons[row] = str(error)
+    return Gathered(shard, members, rows, reasons)
+
+
+def work(
+    plan: Plan,
+    ready: Gathered,
+    *,
+    metrics: Sequence[str],
+    traces: Sequence[str] = (),
+    parts: bool = True,
+    devices: int | None = None,
+    bar: tqdm[Any] | None = None,
+) -> Sheet:
+    """Run a shard. A point whose run fails is told apart with its reason. `parts`: as in fabsim.study.outcomes.How."""
+    members, rows, reasons = ready.members, ready.rows, list(ready.reasons)
     figures = {name: np.full(len(reasons), np.nan) for name in metrics}
     kept: dict[str, Any] = {}
     frame = 0.0
     if bar is not None:
         bar.update(len(reasons) - len(rows))
     if members:
-        program = plan.programs[shard.program]
+        program = plan.programs[ready.shard.program]
         found = run_all(
             members,
             metrics,
@@ -78,7 +89,7 @@ def work(
         for row, text in zip(rows, found.reasons, strict=True):
             reasons[row] = text
         kept, frame = {name: laid(None, rows, x, len(reasons)) for name, x in found.traces.items()}, found.frame
-    return as_sheet(shard.points, figures, reasons, kept, plan.watched, frame)
+    return as_sheet(ready.shard.points, figures, reasons, kept, plan.watched, frame)
 
 
 def as_sheet(

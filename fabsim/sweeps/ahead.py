@@ -1,0 +1,23 @@
+"""What comes next is made ready while the present is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+def ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """`make` of each item in turn, in a thread, and never of more than one beyond the one that is asked for. What it
+    raises is raised where its item is asked for."""
+    coming: Future[Made] | None = None
+    with ThreadPoolExecutor(1) as aside:
+        for item in items:
+            now, coming = coming, aside.submit(make, item)
+            if now is not None:
+                yield now.result()
+        if coming is not None:
+            yield coming.result()
