@@ -138,7 +138,8 @@ def validate(folder: str, pattern: str, table: str | None, force: bool, summary:
     """Compare with packets, or with published measurements.
 
     A directory of packet-level results has each of its cases run. One of scenarios with a table of what others have
-    measured (published.csv) has the runs that the table's rows need.
+    measured (published.csv) has the runs that the table's rows need. A run that is interrupted writes its rows to
+    OUT-part.csv.
 
     \b
     Examples:
@@ -156,14 +157,16 @@ def validate(folder: str, pattern: str, table: str | None, force: bool, summary:
     if summary and beside is published:
         raise InputError(f"--summary: {folder} has published rows, which are few; leave it out")
     rows: list[Any] = []
+    place = None if table is None else _part_of(Path(table))
     try:
         rows.extend(beside.validate(Path(folder), pattern))
-    finally:  # who interrupts it keeps what there is
+        place = None if table is None else Path(table)
+    finally:  # who interrupts it keeps what there is, beside a whole table of before
         if rows:
             click.echo(validation.by_family(rows) if summary else beside.as_text(rows))
-        if rows and table is not None:
-            beside.write_csv(rows, Path(table))
-            click.echo(f"table: {table}")
+        if rows and place is not None:
+            beside.write_csv(rows, place)
+            click.echo(f"table: {place}")
 
 
 @cli.command()
@@ -214,6 +217,11 @@ def _named(run_one: Any, variant: Any, **options: Any) -> Any:
         return run_one(variant, **options)
     except Stopped as error:
         raise Stopped(f"{variant.name}: {error}") from error
+
+
+def _part_of(table: Path) -> Path:
+    """Where the rows of a run go that does not come to its end: table.csv has table-part.csv beside it."""
+    return table.with_stem(f"{table.stem}-part")
 
 
 def _scenario(given: dict[str, Any], devices: int = 1) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -157,3 +158,12 @@ def picture_place(given: str | None, name: str, force: bool) -> Path:
 def plain(name: str) -> str:
     """A name as part of one of a file: "my first" is my-first."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
+
+
+def plain_apart(names: Iterable[str]) -> dict[str, str]:
+    """Each of several names as part of one of a file, no two the same: "A b" and "a-b" are a-b and a-b-2."""
+    found: dict[str, str] = {}
+    for name in names:
+        tries = chain([plain(name)], (f"{plain(name)}-{number}" for number in count(2)))
+        found[name] = next(word for word in tries if word not in found.values())
+    return found

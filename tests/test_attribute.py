@@ -10,6 +10,7 @@ import pytest
 
 import fabsim
 from fabsim.cli import main
+from fabsim.options import plain_apart
 from fabsim.study.objectives import Objective
 from fabsim.topology import find_links, link_names
 from fabsim.tuning.attribute import Trial, attribute, tiers
@@ -106,6 +107,12 @@ def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "there is no such objective; use last_completion" in capsys.readouterr().err
     assert main(["attribute", str(file), "--objective", "lost_bytes"]) == 2
     assert "is zero in this scenario" in capsys.readouterr().err
+
+
+def test_each_case_has_a_picture_of_its_own() -> None:
+    """Names that differ in case or blanks only, or in letters that no file name has, are told apart by numbers."""
+    names = ("A b", "a-b", "a b 2", "+", "µ")
+    assert list(plain_apart(names).values()) == ["a-b", "a-b-2", "a-b-2-2", "run", "run-2"]
 
 
 def test_check_names_inert_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -196,8 +196,11 @@ def test_what_was_compared_before_an_interruption_is_kept(
 
     monkeypatch.setattr(validation, "validate", interrupted)
     table = tmp_path / "table.csv"
-    assert main(["validate", str(there), "--csv", str(table)]) == 130
+    table.write_text("a whole table\n")
+    assert main(["validate", str(there), "--csv", str(table), "--force"]) == 130
     said = capsys.readouterr()
     assert "mine" in said.out
+    assert "table-part.csv" in said.out
     assert "interrupted" in said.err
-    assert table.read_text().splitlines()[1].startswith("mine,")
+    assert (tmp_path / "table-part.csv").read_text().splitlines()[1].startswith("mine,")
+    assert table.read_text() == "a whole table\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fabsim.options import load_scenario, picture_place, plain, scenario_options, use_device
+from fabsim.options import load_scenario, picture_place, plain_apart, scenario_options, use_device
 
 
 @click.command()
@@ -72,10 +72,11 @@ def attribute(
     from fabsim.tuning import attribute_text
 
     cases = scenario.variants
+    files = {} if no_plot else plain_apart(cases)
     places = {
-        case: picture_place(_of_case(plot, case, len(cases) > 1), f"{case} {objective} by link", force)
-        for case in cases if not no_plot
-    }  # fmt: skip
+        case: picture_place(_of_case(plot, file, len(cases) > 1), f"{file} {objective} by link", force)
+        for case, file in files.items()
+    }
     for case, variant in cases.items():
         found = attribution.attribute(variant, objective)
         click.echo((f"case {case}\n" if scenario.cases else "") + attribute_text.as_text(found, top))
@@ -85,9 +86,9 @@ def attribute(
             click.echo(f"picture: {place}")
 
 
-def _of_case(plot: str | None, case: str, several: bool) -> str | None:
+def _of_case(plot: str | None, file: str, several: bool) -> str | None:
     """The picture of one of several cases: map.png is map-ecmp.png of the case ECMP."""
-    return plot if plot is None or not several else str(Path(plot).with_stem(f"{Path(plot).stem}-{plain(case)}"))
+    return plot if plot is None or not several else str(Path(plot).with_stem(f"{Path(plot).stem}-{file}"))
 
 
 def _scenario(given: dict[str, Any]) -> Any:
