@@ -39,22 +39,31 @@ def cut_off_for_good(problem: Problem, weight: Array, state: State, now: float) 
     unfinished = under_way(state)
     if problem.faults is None:
         return np.zeros_like(unfinished)
-    f = problem.faults
+    f = jax.tree.map(np.asarray, problem.faults)
     settled = now - problem.ring * float(problem.dt)
     ever = (f.begin <= settled) & (f.end > FOR_EVER / 2) & (f.period > FOR_EVER / 2) & (f.speed <= 0)
-    if not bool(ever.any()):
+    if not ever.any():
         return np.zeros_like(unfinished)
-    alive = f.inside(problem.dt, problem.classes).left(ever.astype(f.speed.dtype))
-    ports = jnp.repeat(alive[problem.port_link], weight.shape[1] // problem.planes, -1)
-    through = np.asarray(living(problem, alive) * ports) * np.asarray(weight)
-    flow = state.flow
-    owes = np.asarray(flow.credit + flow.held + flow.lost) > 0
+    through = np.asarray(whole_paths(problem, ever)) * np.asarray(weight)
+    flow = jax.tree.map(np.asarray, state.flow)
+    owes = flow.credit + flow.held + flow.lost > 0
     cut = unfinished & owes & ~(through > 0).any(-1)
     leader, more = np.asarray(problem.leader), cut
     while more.any():
         more = np.append(cut, False)[leader] & unfinished & ~cut
         cut = cut | more
     return cut
+
+
+@jax.jit
+def whole_paths(problem: Problem, ever: Array) -> Array:
+    """[F, K] 1.0 for the paths without a link that these events [E] have dead, the sender's port included, else 0.0.
+    One program, since the host asks anew after each chunk."""
+    assert problem.faults is not None
+    f = problem.faults.inside(problem.dt, problem.classes)
+    alive = f.left(ever.astype(f.speed.dtype))
+    ports = jnp.repeat(alive[problem.port_link], problem.route.shape[2] // problem.planes, -1)
+    return living(problem, alive) * ports
 
 
 def changes_after(problem: Problem, now: float, idle: float) -> bool:
