@@ -116,7 +116,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
             lost = lost - gone.headers
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
-        tag = tags.advance(s, tag, data, state.waiting, state.past, state.ports.queue, joined, passing(pace, events))
+        met = tags.Met(state.past, state.ports.queue, joined, passing(pace, events))
+        tag = tags.advance(s, tag, data, state.waiting, met)
         begun = flow
         flow, now, final = account(s, flow, sent.sum(-1), lost)
         tag = tags.attach(s, tag, now, goes, final, pace_of(s, begun, feedback.nacked, sent.sum(-1)))

@@ -8,7 +8,7 @@ residue leaves a full port only exponentially.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,24 @@ while ago, and a gradient has no past of all steps to keep. About half of a base
 little, the nearest to a memory of all steps on sprays over slow links."""
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Met:
+    """The ports in a step, as tags meet them. [L + 1].
+
+    Attributes:
+        past: running mean of each queue, for last packets that came before the step; None where flows have a single
+            lane, which has none.
+        before, joined: queue at the start of the step, and what joined it in the step.
+        opening: share of the step in which a port might send; None: all of it. A tag at a paused port stays.
+    """
+
+    past: Array | None
+    before: Array
+    joined: Array
+    opening: Array | None
+
+
 @remade
 def landing(s: Setup, tags: TagState) -> tuple[Array, Array]:
     """Which messages reach their receiver within this step, and when in it: [T, F] bool, [T, F] in [0, 1)."""
@@ -40,27 +58,10 @@ def close(tags: TagState, landed: Array) -> TagState:
 
 
 @remade
-def advance(
-    s: Setup,
-    tags: TagState,
-    data: Fluid,
-    waiting: Fluid,
-    past: Array | None,
-    before: Array,
-    joined: Array,
-    opening: Array | None,
-) -> TagState:
-    """Move every tag by one step.
-
-    Args:
-        data: what arrived at each hop in the step; waiting: what stood there before.
-        past: [L + 1] running mean of each queue, for last packets that came before the step; None where flows have a
-            single lane, which has none.
-        before, joined: [L + 1] queue at the start of the step, and what joined it in the step.
-        opening: [L + 1] share of the step in which a port might send; None: all of it. A tag at a paused port stays.
-    """
+def advance(s: Setup, tags: TagState, data: Fluid, waiting: Fluid, met: Met) -> TagState:
+    """Move every tag by one step. data: what arrived at each hop in the step; waiting: what stood there before."""
     meets = (tags.hop <= s.problem.at.row.shape[0]) & (tags.due < 1.0)
-    passed = 1.0 if opening is None else opening[port(s, tags.hop - 1)]
+    passed = 1.0 if met.opening is None else met.opening[port(s, tags.hop - 1)]
     if s.classes is not None:
         passed = served(s, tags, passed)
     elif s.faults is not None:  # unlike a pause, it befalls down links, too, but not what is on the wire behind them
@@ -68,12 +69,12 @@ def advance(
     if s.wires is not None:
         passed = jnp.where(tags.due <= behind(s, tags.hop - 1), 1.0, passed)
     later = jnp.maximum(tags.due - passed, -LATER)
-    before, joined, capacity, opening, past = own(s.problem, (before, joined, s.capacity, opening, past))
+    capacity, met = own(s.problem, (s.capacity, met))
     s = replace(s, capacity=capacity)
     # In most steps no tag is at a port: then nothing has to be looked up.
     due = jax.lax.cond(
         meets.any(),
-        lambda: jnp.where(meets, queued(s, tags, data, waiting, past, before, joined, opening), later),
+        lambda: jnp.where(meets, queued(s, tags, data, waiting, met), later),
         lambda: later,
     )
     return replace(tags, due=due, hop=tags.hop + meets)
@@ -114,16 +115,7 @@ def behind(s: Setup, hop: Array) -> Array:
 
 
 @remade
-def queued(
-    s: Setup,
-    tags: TagState,
-    data: Fluid,
-    waiting: Fluid,
-    past: Array | None,
-    before: Array,
-    joined: Array,
-    opening: Array | None,
-) -> Array:
+def queued(s: Setup, tags: TagState, data: Fluid, waiting: Fluid, met: Met) -> Array:
     """[T, F, K] `due` at the next hop of tags that are at a port in this step.
 
     A tag that gets to a port at t within the step waits for what stood there, and what has joined since, less what
@@ -133,20 +125,20 @@ def queued(
     hops, lanes = s.problem.at.row.shape[0], tags.hop.shape[2]
     link = port(s, tags.hop)
     t = jnp.clip(tags.due, 0.0, 1.0)
-    stood, joins = jnp.moveaxis((jnp.stack([before, joined], -1) / s.capacity[:, None])[link], -1, 0)
+    stood, joins = jnp.moveaxis((jnp.stack([met.before, met.joined], -1) / s.capacity[:, None])[link], -1, 0)
     brought = data_at(s, data, tags.hop) / s.capacity[link]
     line = jnp.repeat(s.rate, lanes // s.problem.planes, -1)
     most = t * jnp.where(tags.hop < hops, line * s.within, line) / s.capacity[link]  # no flow is faster than its port
     own = at_most(at_most(brought, most), joins)
-    may = 1.0 if opening is None else opening[link]
+    may = 1.0 if met.opening is None else met.opening[link]
     others = joins - (own if s.wires is None else at_most(brought, joins))  # a line gives the last bytes late
     wait = stood + own + (others - (1.0 - TIE) * may) * t
     wait = jnp.where(wait > -TIE, wait, 0.0)  # a port at its capacity counts as full: see TIE
-    if opening is not None:
+    if met.opening is not None:
         wait = wait + jnp.minimum((1.0 - may) * (1.0 - t), wait * (1.0 / jnp.maximum(may, 1e-6) - 1.0))
     due = tags.due + wait
-    if past is not None:
-        was = (past / s.capacity)[link]
+    if met.past is not None:
+        was = (met.past / s.capacity)[link]
         there = data_at(s, waiting, tags.hop) > LAST_PACKET * s.packet[:, None]
         due = jnp.where(tags.due < 0, before_the_step(s, tags.due, stood, was, may, there), due)
     return due + jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
