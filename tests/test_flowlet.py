@@ -15,6 +15,7 @@ import pytest
 import fabsim
 from fabsim.cli import main
 from fabsim.engine.problem import Problem
+from fabsim.engine.run import run
 from fabsim.engine.simulate import Trace, begin, keep_going, simulate
 from fabsim.models.chance import dice
 from fabsim.models.flowlet import Flowlet, draw
@@ -161,6 +162,26 @@ def test_a_sweep_over_the_timeout(tmp_path: Path) -> None:
     alone = fabsim.run(fabsim.load(SCENARIO, balancer__timeout="2 us"), progress=False)
     assert values[0] == pytest.approx(alone.completion.max(), rel=1e-4)
     assert np.isfinite(values).all()
+
+
+def test_a_flow_on_a_path_that_dies_takes_another_one() -> None:
+    """Told so, at once; else by the gap before its timeout, which is not there if the flowlet's is longer."""
+
+    def last(**changes: Any) -> float:
+        scenario = fabsim.load(SCENARIO, traffic=[{"kind": "shift", "size": "4 MB", "by": 4}], **changes)
+        problem, model = scenario.compile()
+        return float(run(problem, model, progress=False).trace.completion.max())
+
+    dead = {
+        "transport": {"kind": "window", "window": "1.5 BDP"},
+        "balancer": {"kind": "flowlet", "timeout": "20 us"},
+        "faults": [{"link": "spine1", "at": "20 us", "speed": 0}],
+        "recovery": {"kind": "selective_repeat", "timeout": "100 us"},
+    }
+    told, silent = last(**dead, react="10 us"), last(**dead, react="1 s")
+    assert last(**dead | {"faults": []}) < told < silent < 2e-3
+    balancer = {"kind": "flowlet", "timeout": "500 us"}
+    assert last(**dead | {"balancer": balancer}, react="1 s") > 100e-6 + 200e-6 + 400e-6 + 800e-6  # four timeouts
 
 
 def test_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,6 +144,15 @@ def look(s: Setup, step: Array) -> tuple[Setup, Now | None]:
     return redirect(s, living(s.problem, lives)), now
 
 
+def known(s: Setup, step: Array) -> Array:
+    """[F, K] the split of the routing over the paths that are alive as far as senders know; where none is, over all."""
+    if s.faults is None or s.finds:
+        return s.share
+    f = s.faults
+    share = s.share * living(s.problem, f.lives(step.astype(f.begin.dtype) - f.react))
+    return jnp.where((share > 0).any(-1, keepdims=True), share, s.share)
+
+
 def passes(s: Setup, step: Array) -> Array:
     """[L + 1] the share of what leaves each link that is not lost, where a dead one loses all."""
     kept = jnp.ones_like(s.capacity) if s.loss is None else 1.0 - s.loss

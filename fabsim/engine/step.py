@@ -80,7 +80,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
                 now = s.balancer.split(state.balance, s.share)
                 back = replace(back, even=even_split(fabric, flow, state.ports.queue, now))
             balance = s.balancer.step(state.balance, back, s.share, sender(s, flow))
-            s = steer(s, s.balancer.split(balance, s.share))
+            s = steer(s, s.balancer.split(balance, faults.known(s, state.step)))
     base = s
     pauses, (s, events) = opening(s, state), faults.look(s, state.step)
     may = both(pauses, events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +58,9 @@ class Flowlet:
     changes its path each time the sum of this has grown by one, from a beginning drawn for each flow: as often as
     gaps come on average.
 
+    A flow whose path loses everything fills its window and falls silent: if it misses the loss later than `timeout`, it
+    sends again by another path, as any sender of TCP below LetFlow does.
+
     Paths are drawn from the split of the routing. A draw is a jump: there is no derivative by `timeout`, and what
     follows by others is that of the paths as they are.
 
@@ -64,6 +68,7 @@ class Flowlet:
         timeout: s, a scalar or [F]; less than two steps counts as two, since within a step nobody sees a gap.
     """
 
+    misses: ClassVar[bool] = True
     timeout: Array
 
     def init(self, base: Array, sender: Sender) -> FlowletState:
@@ -76,8 +81,10 @@ class Flowlet:
         return FlowletState(draw(base, dice), dice, gaps, nothing, nothing, packets)
 
     def split(self, state: FlowletState, base: Array) -> Array:
-        """All on its path."""
-        return jnp.where(jnp.arange(base.shape[1]) == state.lane[:, None], 1.0, 0.0).astype(base.dtype)
+        """All on its path; one that it knows to be dead is left at once, for another one until the next gap."""
+        here = jnp.take_along_axis(base, state.lane[:, None], 1)[:, 0] > 0
+        lane = jnp.where(here, state.lane, draw(base, roll(state.dice)))
+        return jnp.where(jnp.arange(base.shape[1]) == lane[:, None], 1.0, 0.0).astype(base.dtype)
 
     def step(self, state: FlowletState, feedback: PathFeedback, base: Array, sender: Sender) -> FlowletState:
         """Another path where a gap has come to its timeout."""

@@ -194,7 +194,8 @@ class Balancer(Protocol[S]):
         ...
 
     def split(self, state: S, base: Array) -> Array:
-        """[F, K] shares of what each flow sends in this step; rows sum to 1."""
+        """[F, K] shares of what each flow sends in this step; rows sum to 1. `base` is here over the paths that are
+        alive, as far as senders know."""
         ...
 
     def step(self, state: S, feedback: PathFeedback, base: Array, sender: Sender) -> S:
