@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fabsim
 from fabsim.errors import InputError
 from fabsim.routing import Routes, all_paths, candidates, check, drawn, ecmp, proportional, valiant
 from fabsim.topology import (
@@ -201,6 +202,32 @@ def test_the_round_trip_is_that_of_a_port_and_the_nic_has_them_all() -> None:
     assert (rails.rate, rails.nic, rails.links) == (50e9, 50e9, 4)
     clos = baseline(leaf_spine(2, 2, 2, **WIRE), 4150, 64)
     assert clos.nic_bdp == clos.bdp
+
+
+def test_flows_inside_a_server_know_its_own_figures() -> None:
+    """100 ns to the NVLink switch and back; two packets and two headers at its rate."""
+    base = baseline(RAILS, 4150, 64)
+    scope = base.of_flows(RAILS, np.array([0, 0, 3]), np.array([3, 4, 0]))
+    assert scope.nic == pytest.approx([NVLINK.rate, 50e9, NVLINK.rate])
+    own = 2 * (2 * NVLINK.latency + NVLINK.switch_latency) + 2 * (4150 + 64) / NVLINK.rate
+    assert scope.rtt == pytest.approx([own, base.rtt, own])
+    off = degrade(RAILS, [Change("h0->nvlink0", speed=0)])
+    assert baseline(off, 4150, 64).of_flows(off, np.array([0, 3]), np.array([3, 0])).nic == pytest.approx(
+        [50e9, NVLINK.rate]
+    )
+    assert base.of_flows(RAILS, np.array([0]), np.array([4])).nic == 50e9
+
+
+@pytest.mark.parametrize("kind", ["nscc", "dcqcn", "hpcc"])
+def test_a_flow_inside_a_server_has_the_rate_of_its_links(kind: str) -> None:
+    scenario = fabsim.load({
+        "fabric": {"kind": "rail_only", "servers": 2, "rails": 4, "rate": "400 Gbps", "latency": "1 us",
+                   "nvlink_rate": "450 GB/s"},
+        "traffic": [{"kind": "flows", "list": [{"src": 0, "dst": 3, "size": "16 MB"}]}],
+        "transport": {"kind": kind},
+    })  # fmt: skip
+    took = float(fabsim.run(scenario, progress=False).completion[0])
+    assert took == pytest.approx(16e6 * 4150 / 4086 / 450e9 + 0.2e-6, rel=0.06)  # HPCC leaves 5 % free
 
 
 def test_rails() -> None:

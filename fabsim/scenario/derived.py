@@ -22,10 +22,12 @@ Line = tuple[str, str]
 
 def derived(scenario: Scenario, net: Network, model: Model[Any]) -> list[Line]:
     """All of it but the step."""
-    base = net.baseline
+    base, inside = net.baseline, net.baseline.inside
+    of_servers = f"{inside.rtt * 1e6:.6g} us, BDP {inside.bdp:,.0f} B at {show_rate(inside.rate)}" if inside else ""
     return [
         ("base RTT", f"{base.rtt * 1e6:.6g} us, over the longest route of {base.links} links"),
         ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
+        *([("in servers", f"base RTT {of_servers}")] if inside else []),
         *_queues(scenario, net, model),
         *_senders(scenario, net, model),
     ]

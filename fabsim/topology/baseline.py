@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabsim.topology.graph import Fabric
+from fabsim.topology.servers import only_servers, within_server
 from fabsim.topology.sites import only
 from fabsim.topology.wiring import BORDER, INSIDE
-from fabsim.typing import Float, Int
+from fabsim.typing import Bool, Float, Int
 
 ECN_LOW = 0.2
 ECN_HIGH = 0.8
@@ -35,6 +36,7 @@ class Baseline:
         bdp: bytes, rate times rtt.
         nic: bytes per second of all ports together of the fastest NIC; of a single port it is `rate`.
         own: the figures of each site by itself, with routes that do not leave it; none where there is one fabric.
+        inside: the figures of a server by itself, over the switch in it; None where GPUs meet in the network only.
     """
 
     links: int
@@ -44,6 +46,7 @@ class Baseline:
     bdp: float
     nic: float
     own: tuple[Baseline, ...] = ()
+    inside: Baseline | None = None
 
     def at_ports(self, fabric: Fabric) -> float | Float:
         """Bytes, bdp; where there are sites [L]: the ports of a site have its own, borders that of the whole."""
@@ -53,13 +56,16 @@ class Baseline:
         return np.where(fabric.tier[fabric.src] == BORDER, self.bdp, own[fabric.site[fabric.src]])
 
     def of_flows(self, fabric: Fabric, src: Int, dst: Int) -> Scope:
-        """What flows between these hosts [F] know; where there are sites, a flow inside one knows its figures."""
-        if fabric.site is None:
-            return Scope(self.rtt, self.nic)
-        site = fabric.site[src]
-        rtt, nic = (np.array([getattr(one, name) for one in self.own])[site] for name in ("rtt", "nic"))
-        near = site == fabric.site[dst]
-        return Scope(np.where(near, rtt, self.rtt), np.where(near, nic, self.nic))
+        """What flows between these hosts [F] know: a flow inside a site knows its figures, and one inside a server,
+        which leaves by another port than the NIC's, those of the server."""
+        scope = Scope(self.rtt, self.nic)
+        if fabric.site is not None:
+            site = fabric.site[src]
+            rtt, nic = (np.array([getattr(one, name) for one in self.own])[site] for name in ("rtt", "nic"))
+            scope = scope.but(site == fabric.site[dst], rtt, nic)
+        if self.inside is not None:
+            scope = scope.but(within_server(fabric, src, dst), self.inside.rtt, self.inside.nic)
+        return scope
 
     @property
     def nic_bdp(self) -> float:
@@ -80,6 +86,10 @@ class Scope:
         """Bytes in flight over all ports of a NIC."""
         return self.nic * self.rtt
 
+    def but(self, some: Bool, rtt: float | Float, nic: float | Float) -> Scope:
+        """The same, but for some flows [F]; as it is where there are none."""
+        return Scope(np.where(some, rtt, self.rtt), np.where(some, nic, self.nic)) if some.any() else self
+
 
 @dataclass(frozen=True)
 class Queues:
@@ -99,6 +109,8 @@ def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
     links, one_way = longest_route(fabric)
     port = (fabric.src < fabric.hosts) & (fabric.speed > 0)
     outside = port & (fabric.tier[fabric.dst] != INSIDE)
+    both = outside.any() and (port & ~outside).any()
+    inside = baseline(only_servers(fabric), mtu, header) if both else None
     port = outside if outside.any() else port
     healthy = fabric.capacity[port] / fabric.speed[port]
     rate = float(healthy.max(initial=0.0))
@@ -106,7 +118,7 @@ def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
     rtt = 2 * one_way + (links * (mtu + header) / rate if rate else math.inf)
     sites = 0 if fabric.site is None else int(fabric.site.max()) + 1
     own = tuple(baseline(replace(only(fabric, site), site=None), mtu, header) for site in range(sites))
-    return Baseline(links, one_way, rate, rtt, rate * rtt, nic, own)
+    return Baseline(links, one_way, rate, rtt, rate * rtt, nic, own, inside)
 
 
 def default_queues(
