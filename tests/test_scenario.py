@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 import fabsim
 from fabsim.errors import InputError
 from fabsim.scenario.text.written import yaml_text
+from fabsim.sweeps.design import design
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 GOOD = """\
@@ -260,6 +261,17 @@ def test_the_resolved_text_loads_to_the_same_scenario(file: Path) -> None:
     scenario = fabsim.load(file)
     again = fabsim.load(YAML(typ="safe", pure=True).load(scenario.resolved()))
     assert again.model_dump() == scenario.model_dump()
+
+
+@pytest.mark.parametrize("given", [{}, {"transport": {"kind": "dctcp"}}])
+def test_the_resolved_text_of_a_sweep_over_kinds_loads_too(given: dict[str, Any]) -> None:
+    """dctcp's `largest` is a size, and nscc's a number."""
+    sweep = {"grid": {"transport.kind": ["dctcp", "nscc"], "fabric.kind": ["leaf_spine"]}, "seeds": 2}
+    scenario = fabsim.load({**YAML(typ="safe", pure=True).load(GOOD), **given, "sweep": sweep})
+    again = fabsim.load(YAML(typ="safe", pure=True).load(scenario.resolved()))
+    assert again.model_dump() == scenario.model_dump()
+    points = [design(one).scenario(one.single(), 2).resolved() for one in (scenario, again)]
+    assert points[0] == points[1]
 
 
 LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -30,5 +30,17 @@ class Document(Sections):
         return max(1, round(self.every / dt))
 
     def resolved(self) -> str:
-        """The whole scenario as YAML, defaults and overrides included; it loads again to an equal scenario."""
-        return yaml_text(self.model_dump(exclude_none=True))
+        """The whole scenario as YAML, defaults and overrides included; it loads again to an equal scenario.
+
+        A section whose `kind` varies stands as it was given: the defaults of one kind are not those of another.
+        """
+        varied = self._kinds_that_vary()
+        given = self.model_dump(exclude_none=True, exclude_unset=True, include=varied)
+        whole = self.model_dump(exclude_none=True, exclude=varied - given.keys())
+        return yaml_text(whole | given)
+
+    def _kinds_that_vary(self) -> set[str]:
+        """Sections of which a sweep or a case changes a `kind`."""
+        sweep = [] if self.sweep is None else [*(self.sweep.grid or {}), *(self.sweep.zip or {})]
+        keys = [*sweep, *(key for case in self.cases.values() for key in case)]
+        return {key.partition(".")[0] for key in keys if key.endswith(".kind")}
