@@ -138,7 +138,7 @@ def figures(data: xarray.Dataset) -> list[str]:
 def headlines(data: xarray.Dataset) -> list[str]:
     """The figures that a reader is shown first."""
     found = figures(data)
-    return ([name for name in HEADLINES if name in found] or found)[:FEW]
+    return [*(name for name in HEADLINES if name in found), *(name for name in found if name not in HEADLINES)][:FEW]
 
 
 def tail(data: xarray.Dataset) -> str:

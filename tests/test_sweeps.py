@@ -211,6 +211,13 @@ def test_points_that_contradict_themselves_are_told() -> None:
     assert "\nmedian (5 to 95 %) of 2 seeds\n2 of 8 have no figures:" in text  # points without any do not count
 
 
+def test_a_table_has_what_was_asked_for() -> None:
+    """The figures that most readers want come first, and others have the places that they leave."""
+    grid = {"grid": {"queue.buffer": ["100 kB", "200 kB"]}, "metrics": ["cost", "sent", "last_completion"]}
+    head = as_text(fabsim.sweep(fabsim.load({**base(), "sweep": grid}), progress=False)).splitlines()[0]
+    assert head.split() == ["queue.buffer", "(kB)", "last_completion", "(us)", "cost", "sent", "(kB)"]
+
+
 def test_when_nothing_works_it_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--set", "sweep.grid={fabric.hosts_per_leaf: [1]}"]) == 2
     assert "shift by 4" in capsys.readouterr().err
