@@ -297,6 +297,14 @@ def test_check_counts_sites_and_routes(capsys: pytest.CaptureFixture[str]) -> No
     assert "8 of 800G ZR" in text
 
 
+def test_links_inside_servers_lead_to_no_other_site() -> None:
+    """Four NICs of 400 Gbps over one long-haul link of 800, whatever NVLink carries."""
+    rails = {"kind": "rail_optimised", "servers": 2, "rails": 2, "spines": 2, "rate": "400 Gbps", "latency": "1 us",
+             "nvlink_rate": "450 GB/s"}  # fmt: skip
+    made = {"kind": "sites", "fabrics": [rails, rails], "routes": [{"latency": "20 km", "rate": "800 Gbps"}]}
+    assert report(scenario(fabric=made)).count("hosts over long-haul links: 2 to 1") == 2
+
+
 def test_show_and_plot_know_the_links_between_sites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run of the command, its table, and all its pictures."""
     small = tmp_path / "small.yaml"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabsim.topology import Fabric, long_haul
+from fabsim.topology.servers import inner_links
 from fabsim.units import FIBRE_DELAY, show_rate, show_size, show_time
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def _sites(net: Network) -> list[tuple[str, str]]:
     for number, own in enumerate(net.baseline.own):
         assert fabric.site is not None
         mine = fabric.site == number
-        hosts = float(fabric.capacity[(fabric.src < fabric.hosts) & mine[fabric.src]].sum())
+        ports = (fabric.src < fabric.hosts) & ~inner_links(fabric)
+        hosts = float(fabric.capacity[ports & mine[fabric.src]].sum())
         away = float(fabric.capacity[far][mine[fabric.src[far]]].sum())
         ratio = f"{hosts / away:.3g} to 1" if away else "none lives"
         text = f"{int(mine[: fabric.hosts].sum())} hosts, base RTT {show_time(own.rtt)}, BDP {show_size(own.bdp)}; "
