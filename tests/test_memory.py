@@ -30,6 +30,18 @@ def test_refused_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     fabsim.load(SCENARIO, routing={"kind": "ecmp"}).network()
 
 
+def test_a_run_whose_frames_do_not_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame a step of 1 us for 41 ms of traffic, five numbers a link and one a flow: 48 links and 16 flows make 42 MB
+    at least."""
+    fabric = {"kind": "leaf_spine", "leaves": 2, "spines": 4, "hosts_per_leaf": 8, "rate": "400 Gbps"}
+    scenario = fabsim.load(
+        {"fabric": fabric | {"latency": "1 us"}, "traffic": [{"kind": "shift", "size": "2 GB", "by": 1}]}, every="1 us"
+    )
+    monkeypatch.setattr("fabsim.scenario.length.available", lambda: 4e7)
+    with pytest.raises(fabsim.InputError, match=r"every: the frames of the result need at least 4\d\.\d+ MB"):
+        fabsim.run(scenario, progress=False)
+
+
 def test_grows_with_flows_paths_and_precision() -> None:
     sc = fabsim.load(SCENARIO)
     net = sc.network()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.routing import utilisation
 from fabsim.scenario.compile.arrays import assemble
 from fabsim.scenario.compile.classes import class_lines
 from fabsim.scenario.compile.network import Network
@@ -14,6 +13,7 @@ from fabsim.scenario.compile.ports import moved_along
 from fabsim.scenario.compile.schedule import event_lines
 from fabsim.scenario.derived import Line, derived, step
 from fabsim.scenario.inert import inert
+from fabsim.scenario.length import frame_bytes, ideal_seconds, least_frames, least_steps
 from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.site_lines import site_lines
@@ -103,11 +103,6 @@ def _busiest(scenario: Scenario, net: Network) -> str:
     return f"{net.fabric.link_name(link)}: {show_time(float(seconds[link]))} of traffic at line rate"
 
 
-def ideal_seconds(scenario: Scenario, net: Network) -> np.ndarray:
-    """[L] s that each link needs for all that crosses it, at line rate."""
-    return utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
-
-
 def _cost(scenario: Scenario, net: Network, problem: Problem, model: Model[Any]) -> list[Line]:
     """Number of steps and memory, from the shapes that the engine would allocate."""
     import jax
@@ -115,19 +110,13 @@ def _cost(scenario: Scenario, net: Network, problem: Problem, model: Model[Any])
     from fabsim.engine.run import begin
 
     dt = float(problem.dt)
-    if scenario.until == "done":
-        least = float(ideal_seconds(scenario, net).max())
-        steps, known = int(np.ceil(least / dt)), "at least "
-    else:
-        steps, known = int(np.ceil(float(scenario.until) / dt)), ""
-    every = scenario.steps_of_frame(dt)
-    frames = -(-steps // every)
+    known = "at least " if scenario.until == "done" else ""
+    steps, frames = least_steps(scenario, net, dt), least_frames(scenario, net, dt)
+    every, kept = scenario.steps_of_frame(dt), frame_bytes(scenario, net, dt)
     state = _bytes(jax.eval_shape(begin, problem, model)) + _bytes((problem, model))
-    width = 8 if scenario.precision == "float64" else 4
-    kept = frames * width * (5 * net.fabric.links + net.flows.count)
     return [
         ("steps", f"{known}{steps:,}, {known}{frames:,} frames of {every} steps in the result"),
-        ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(float(kept))} for the frames"),
+        ("memory", f"{show_size(float(state))} for arrays and state, {known}{show_size(kept)} for the frames"),
     ]
 
 

@@ -18,6 +18,7 @@ from fabsim.scenario.ensemble import ensemble
 from fabsim.scenario.inert import inert
 from fabsim.scenario.keys.transport import Mixed
 from fabsim.scenario.keys.window import Credit
+from fabsim.scenario.length import refuse_too_long
 from fabsim.scenario.validity import OutsideWarning, outside
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def advance(
     """Run a problem with a model that need not be the scenario's own (a tuned one); `name` it, if it is not."""
     from fabsim.engine.run import run as advance_engine
 
+    refuse_too_long(scenario, net, float(problem.dt))
     every = scenario.steps_of_frame(float(problem.dt))
     until = None if scenario.until == "done" else float(scenario.until)
     done = advance_engine(problem, model, until=until, every=every, progress=progress, mesh=mesh)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fabsim.engine.batch import Batch, batch
 from fabsim.machine import available
 from fabsim.scenario.batch import Compiler, Member
-from fabsim.scenario.check import ideal_seconds
+from fabsim.scenario.length import ideal_seconds
 from fabsim.study.advance import run_batch
 from fabsim.study.catalogue import series_of
 from fabsim.sweeps.design import Design, design

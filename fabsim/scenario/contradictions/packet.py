@@ -15,4 +15,5 @@ def packet(scenario: Sections) -> Iterator[Fault]:
         text = f"a packet of {packet.mtu:g} B has no room beside a header of {packet.header:g} B; give a larger mtu"
         yield ("packet", "header"), text
     if packet.trim > packet.mtu:
-        yield ("packet", "trim"), f"more than the whole packet of {packet.mtu:g} B, given {packet.trim:g} B; give 64 B"
+        text = f"more than the whole packet of {packet.mtu:g} B, given {packet.trim:g} B; give at most {packet.mtu:g} B"
+        yield ("packet", "trim"), text
