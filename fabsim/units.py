@@ -107,7 +107,8 @@ def _number_and_unit(text: str) -> tuple[float, str]:
 
 RATE = Dimension("a rate", _RATES, "'400 Gbps' or '50 GB/s'", "1 PB/s")
 TIME = Dimension("a time", _TIMES, "'10 us' or '2 ms'", "1000000 h")
-LATENCY = Dimension("a latency", {**_TIMES, "m": FIBRE_DELAY}, "'1 us' or '20 km' (of fibre)", "1 h")
+# Light goes five times around the Earth in a second of fibre: more is a slip (s for us), and a run without end.
+LATENCY = Dimension("a latency", {**_TIMES, "m": FIBRE_DELAY}, "'1 us' or '20 km' (of fibre)", "1 s")
 SIZE = Dimension("a size", {**_BYTES, **_BITS}, "'2 MB' or '16 KiB'", "1 PB")
 AMOUNT = Dimension("an amount of data", {**_BYTES, **_BITS, "BDP": 1.0}, "'1.5 BDP' or '400 kB'", "1 PB")
 
@@ -161,7 +162,7 @@ def quantity(value: object) -> tuple[float, str]:
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), ""
-    for dimension, unit in ((AMOUNT, "B"), (LATENCY, "s"), (RATE, "B/s")):  # no unit is of two of them
+    for dimension, unit in ((AMOUNT, "B"), (TIME, "s"), (LATENCY, "s"), (RATE, "B/s")):  # the third for metres
         try:
             number, written = dimension.read(value)
         except UnitError:
