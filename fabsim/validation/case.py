@@ -16,6 +16,7 @@ from fabsim.routing import Routes, all_paths, drawn, proportional
 from fabsim.topology import Fabric
 from fabsim.validation.measured import Measured, read_measured
 from fabsim.validation.options import Options
+from fabsim.validation.turns import in_turns
 from fabsim.workload import Flows
 
 SEEDS = (1, 2, 3, 4, 5)
@@ -93,11 +94,13 @@ class Case:
         """("paths", one measured routing) or ("drawn", one for each seed, or the even spray alone)."""
         if self.given is not None:
             return "paths", [self.given]
+        packets = self.packet.count(self.flows.size)
         if self.options.balancer == "ecmp_ar":  # the shortest queue: paths are filled as fast as they empty
             return "drawn", [proportional(self.fabric, self.flows)]
+        if self.options.balancer == "ecmp_rr":
+            return "drawn", [in_turns(self.fabric, self.flows, packets, seed) for seed in SEEDS]
         if self.options.balancer not in HASHED and not self.balances:
             return "drawn", [all_paths(self.fabric, self.flows)]
-        packets = self.packet.count(self.flows.size)
         spray = partial(drawn, self.fabric, self.flows, entropies=self.options.entropies, packets=packets)
         return "drawn", [spray(seed=seed) for seed in SEEDS]
 
@@ -136,8 +139,10 @@ class Case:
             return "times of senders, whose acknowledgements queue with the data, on ways drawn"
         if self.matrix.flows.count == 1:
             return "a lone flow"
-        if self.options.balancer in AT_SWITCHES:
-            return "split at the switches, over ports that feel packets; resonance between switches is not modelled"
+        if self.options.balancer == "ecmp_rr":
+            return "split by the turns of the switches, replayed as if no packet waited"
+        if self.options.balancer == "ecmp_ar":
+            return "split at the switches, over ports that feel packets"
         if self.given is None and self.options.balancer not in HASHED and not self.balances:
             return f"even split in place of {self.options.balancer}: the last hop binds"
         return ""

@@ -21,7 +21,7 @@ from fabsim.models.reps_bitmap import RepsBitmap
 from fabsim.models.window import Window
 from fabsim.routing import Routes
 from fabsim.topology.baseline import Baseline, Queues, baseline, default_queues, oversubscription
-from fabsim.validation.case import AT_SWITCHES, Case
+from fabsim.validation.case import Case
 
 WINDOW = 1.5
 """First and largest window of the packet simulator, in bandwidth-delay products of the longest path."""
@@ -52,7 +52,7 @@ def model_of(case: Case, routes: Routes) -> Model[Any]:
 
 
 def ports(case: Case, queues: Queues) -> TrimQueue:
-    """The queues, with thresholds of -ecn; they feel packets where the switches spread these."""
+    """The queues, with thresholds of -ecn; they feel packets that come at random."""
     mtu, given = case.packet.mtu, case.options.ecn
     low, high = (queues.ecn_low, queues.ecn_high) if given is None else (x * mtu * case.fabric.speed for x in given)
     if case.options.congestion_control == "rccc":  # the receiver's port sets no marks: credit is the control there
@@ -64,7 +64,7 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
         delay = 2 * (fabric.latency + mtu / fabric.capacity)
         room = buffer - xoff  # -q is the room of an input; outputs there have no bound
         return PfcQueue(jnp.full_like(buffer, UNBOUND), low, high, xoff, xon, room, jnp.asarray(delay, "float32"))
-    if case.options.balancer in (*AT_SWITCHES, "reps"):
+    if case.options.balancer in ("ecmp_ar", "reps"):
         return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
     return TrimQueue(buffer, low, high)
 

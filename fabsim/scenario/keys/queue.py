@@ -134,7 +134,7 @@ class Trim(Buffered):
         "true",
         "auto",
         means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1)",
-        source="Pollaczek-Khinchine; held against uet-htsim's switch round robin and switch adaptive",
+        source="Pollaczek-Khinchine; held against uet-htsim's switch adaptive, and its switch round robin on two tiers",
         absent="true for routing: {kind: switch_spray} and balancer: {kind: reps}, where packets draw their paths; "
         "else false: other sprays go through their paths in rounds",
     )

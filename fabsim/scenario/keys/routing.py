@@ -53,7 +53,7 @@ class Drawn(Section):
 
 class SwitchSpray(Section):
     """Every switch spreads packets over its next hops by itself, in turn or by the shortest queue. Its packets come
-    to the next switch at random (see `queue.granular`)."""
+    to the next switch at random (see `queue.granular`): turns of one switch are not in step with those of the next."""
 
     kind: Literal["switch_spray"]
     adaptive: bool = like(
