@@ -44,7 +44,8 @@ def told(in_flight: float = 10.0) -> Sender:
 
 
 def back(acked: float = 1.0, nacked: float = 0.0, marked: float = 0.0, delay: float = 0.0) -> Feedback:
-    return Feedback(*(jnp.full(1, x) for x in (acked, nacked, marked, delay)))
+    one = jnp.ones(1)
+    return Feedback(acked * one, nacked * one, marked * one, delay * one)
 
 
 def window_after(feedback: Feedback, **state: float) -> float:
@@ -94,6 +95,54 @@ def test_a_trim_takes_its_packet_and_quick_adapt_takes_what_arrived() -> None:
     assert window_after(back(acked=0.1, nacked=0.5, delay=10.0), **late) == pytest.approx(0.5 * UNIT, rel=1e-5)
     much = window_after(back(acked=1.0, nacked=0.5, marked=1.0, delay=5.0), adapt_in=0.5, achieved=2.0)
     assert much == pytest.approx(5.5 * UNIT + STEADY, rel=1e-5)
+
+
+def by_packet(marked: float, asks: float, many: int) -> tuple[float, float, float]:
+    """Acknowledgements of clean and of marked packets, and bytes that the former tell of, all for each packet."""
+    chance, waits = np.random.default_rng(1).random((200_000, 2)), 0
+    clean_acks = marked_acks = told = 0
+    for mark, ask in chance:
+        waits += 1
+        if mark < marked:
+            marked_acks, waits = marked_acks + 1, 0
+        elif ask < asks or waits == many:
+            clean_acks, told, waits = clean_acks + 1, told + waits, 0
+    return clean_acks / len(chance), marked_acks / len(chance), told / len(chance)
+
+
+@pytest.mark.parametrize("marked", [0.0, 0.03, 0.25, 0.7, 1.0])
+@pytest.mark.parametrize("busy", [1.0, 0.4])
+def test_clean_packets_share_acknowledgements_and_marked_ones_do_not(marked: float, busy: float) -> None:
+    sender = told()
+    start = replace(LAW.init(sender), window=jnp.full(1, 10.0))  # all in flight
+    feedback, zero = back(acked=busy, marked=marked * busy), jnp.zeros(1)
+    heard = LAW.by_ack(start, feedback, zero, zero, sender)
+    packets = busy / float(sender.packet[0])
+    found = [float(x[0]) for x in (heard.clean_acks, heard.marked_acks, heard.clean)]
+    found = [found[0] / packets, found[1] / packets, found[2] / busy]
+    assert found == pytest.approx(by_packet(marked, 1 - busy, 4), abs=0.01)
+
+
+def test_a_window_with_room_has_no_packet_ask() -> None:
+    sender = told(in_flight=4.0)
+    start, zero = replace(LAW.init(sender), window=jnp.full(1, 10.0)), jnp.zeros(1)
+    heard = LAW.by_ack(start, back(acked=0.4), zero, zero, sender)
+    assert float(heard.clean_acks[0]) == pytest.approx(0.4 / float(sender.packet[0]) / 4, rel=0.01)
+
+
+def test_bad_paths_are_most_of_the_smoothed_delay() -> None:
+    """A fifth of the packets waits 20 us and is marked, the others wait 1 us: 5 us on average, and half the samples."""
+    feedback = replace(back(acked=1.0, marked=0.2, delay=4.8), marked_delay=jnp.full(1, 20.0))
+    state = replace(LAW.init(told()), window=jnp.full(1, 10.0), adapt_in=jnp.full(1, 1e3))
+    for _ in range(400):
+        state = LAW.step(replace(state, window=jnp.full(1, 10.0)), feedback, told())
+    clean = 0.2 * 0.8**4 / (1 - 0.8**4)
+    assert float(state.average[0]) == pytest.approx((0.2 * 20 + clean * 1) / (0.2 + clean), rel=0.01)
+    alike = replace(feedback, marked_delay=None)
+    state = LAW.init(told())
+    for _ in range(400):
+        state = LAW.step(replace(state, window=jnp.full(1, 10.0)), alike, told())
+    assert float(state.average[0]) == pytest.approx(4.8, rel=0.01)
 
 
 def test_chance_has_the_mean_and_variance_of_a_binomial() -> None:

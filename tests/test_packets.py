@@ -55,7 +55,7 @@ def test_ecmp_flow_by_flow(rows: dict[str, Row], fabric: str) -> None:
 
 def test_given_paths_in_the_median_row(rows: dict[str, Row]) -> None:
     given = of_kind(rows, "paths")
-    assert len(given) == 12
+    assert len(given) == 13
     assert np.median([row.err_median for row in given]) <= 0.03
     assert np.median([row.err_p90 for row in given]) <= 0.10
 
@@ -67,13 +67,24 @@ def test_given_paths_in_the_worst_row(rows: dict[str, Row]) -> None:
         assert row.err_median <= 0.06, row.case
         assert row.err_p90 <= 0.15, row.case
         assert abs(last_error(row)) <= 0.08, row.case
-        assert row.spread_ratio == pytest.approx(1, abs=0.05), row.case
+        assert row.spread_ratio == pytest.approx(1, abs=0.05) or row.case == "perm16MB_ft128_400_obl_nscc", row.case
         assert abs(mean_error(row)) <= 0.02 or row.case == "perm_ft128_400_ecmp_nscc", row.case
 
 
 def test_single_paths_on_three_tiers_come_2_percent_early_in_the_mean(rows: dict[str, Row]) -> None:
     """A tenth of a percent more than the goal, and the packets' own seeds differ by as much as that."""
     assert mean_error(rows["perm_ft128_400_ecmp_nscc"]) == pytest.approx(-0.021, abs=0.005)
+
+
+def test_a_long_spray_has_flows_with_small_windows_for_long(rows: dict[str, Row]) -> None:
+    """Those over bad paths: one of 128 ends 12 % after all others, with packets and here (see Nscc)."""
+    row = rows["perm16MB_ft128_400_obl_nscc"]
+    assert row.packet_max_us > 1.10 * row.packet_p99_us
+    assert row.fluid_max_us > 1.05 * row.fluid_p99_us
+    assert abs(last_error(row)) <= 0.05
+    assert row.err_median <= 0.015
+    assert row.err_p90 <= 0.045
+    assert row.spread_ratio == pytest.approx(0.9, abs=0.1)
 
 
 def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:

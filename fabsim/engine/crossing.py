@@ -85,15 +85,15 @@ def stretch(p: Problem, wire: Array, share: Array, beyond: Array) -> Stretch | N
     )
 
 
-def empty(s: Setup, channels: int) -> Lines | None:
-    """Wires with nothing on them."""
+def empty(s: Setup, channels: int, back: int) -> Lines | None:
+    """Wires with nothing on them. channels, back: of what goes ahead, and of what comes back."""
     w, real = s.problem.wires, s.share.dtype
     if w is None:
         return None
     lines, flows = w.stride.size, w.far.shape[0]
     return Lines(
         ahead=jnp.zeros((w.cells, lines, channels), real),
-        back=jnp.zeros((w.cells, flows, channels), real),
+        back=jnp.zeros((w.cells, flows, back), real),
         paths=None if s.balancer is None else jnp.zeros((w.cells, flows, 3 * s.share.shape[1]), real),
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 
 from fabsim.models.protocol import Feedback
+from fabsim.models.queue import NOTHING
 from fabsim.typing import Array
 
 
@@ -26,5 +29,29 @@ def as_feedback(back: Array) -> Feedback:
     acked = back[0]
     if back.shape[0] == 2:
         return Feedback(acked, back[1], jnp.zeros_like(acked), jnp.zeros_like(acked))
-    some = acked > 1e-9
-    return Feedback(acked, back[1], back[2], jnp.where(some, back[3] / jnp.where(some, acked, 1.0), 0.0))
+    told = Feedback(acked, back[1], back[2], mean(back[3], acked))
+    return told if back.shape[0] == 4 else replace(told, marked_delay=mean(back[4], back[2]))
+
+
+def mean(waited: Array, of: Array) -> Array:
+    """[F] steps that each byte waited; 0 where there is none."""
+    some = of > 1e-9
+    return jnp.where(some, waited / jnp.where(some, of, 1.0), 0.0)
+
+
+def tell_apart(reached: Array, onto: Array) -> Array:
+    """[C + 1, F] what reached the receivers, with what of the waiting was that of marked bytes.
+
+    Lanes differ in marks and in waits, and where they meet it is known how the two go together: of lanes with d bytes,
+    m of them marked, which waited w steps in all, sum(m w / d) - sum(m) sum(w) / sum(d) is what marked bytes waited
+    more than their part (a covariance). The last port, which lanes share, marks and delays them all alike.
+
+    Args:
+        reached: [C, F] data, trimmed, marked, waited.
+        onto: [F, C, K] what comes to the receivers' ports next, by lane.
+    """
+    data, _, marked, waited = onto.swapaxes(0, 1)
+    all_data = jnp.maximum(data.sum(-1), NOTHING)
+    more = (marked * waited / jnp.maximum(data, NOTHING)).sum(-1) - marked.sum(-1) * waited.sum(-1) / all_data
+    of_marked = reached[2] * mean(reached[3], reached[0]) + more / all_data * reached[0]
+    return jnp.concatenate([reached, jnp.clip(of_marked, 0.0, reached[3])[None]])

@@ -109,6 +109,11 @@ class Setup:
         return self.transport.signals or self.balancer is not None
 
     @property
+    def apart(self) -> bool:
+        """Whether the law is told how long marked bytes waited, where that may be another time than others did."""
+        return self.transport.signals and getattr(self.transport, "apart", False) and self.share.shape[-1] > 1
+
+    @property
     def evens(self) -> bool:
         """Whether the balancer is told the ideal split; laws need not say that they are not."""
         return getattr(self.balancer, "evens", False)

@@ -123,7 +123,8 @@ class State:
         flow, tags, ports: see there.
         waiting: what stands at each hop. Channels: data (marked, waited).
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
-        ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited).
+        ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited (and
+            that of marked bytes, for a law that tells them apart)).
         links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`.
         past: [L + 1] running mean of each queue, see tags.BEHIND; None where flows have a single lane.
         fired: [N] activations of each trigger.
@@ -195,7 +196,7 @@ def initial(s: Setup) -> State:
         moving=Fluid(
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
-        ring=jnp.zeros((p.heard, channels + 1, flows), real),
+        ring=jnp.zeros((p.heard, channels + 1 + s.apart, flows), real),
         links=telemetry.blank(s) if s.transport.telemetry else None,
         past=jnp.zeros_like(s.capacity) if s.share.shape[-1] > 1 else None,
         fired=jnp.zeros(p.triggers, jnp.int32),
@@ -207,7 +208,7 @@ def initial(s: Setup) -> State:
         last=LastPorts(jnp.zeros_like(s.share), jnp.zeros_like(s.share)) if s.queue.pauses else None,
         balance=None if s.balancer is None else s.balancer.init(s.share, sender(s, flow)),
         paths=None if s.balancer is None else no_paths(s),
-        lines=crossing.empty(s, channels + 1),
+        lines=crossing.empty(s, channels + 1, channels + 1 + s.apart),
     )
 
 

@@ -14,7 +14,7 @@ from fabsim.engine.crossing import Lines, come_back
 from fabsim.engine.even import even_split
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.faults import Now
-from fabsim.engine.feedback import as_feedback, heard
+from fabsim.engine.feedback import as_feedback, heard, tell_apart
 from fabsim.engine.flags import watch
 from fabsim.engine.network import arriving, depart, give_up, hold, leaves, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
@@ -108,6 +108,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         down = at_down_links(s, state, signal, events)
         pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto, ahead = travel(s, state, leaving, sent, loss)
+        reached = tell_apart(reached, onto) if s.apart else reached
         last = None if down is None else LastPorts(down, onto[:, 0])
         by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone))
         silent = None if gone is None else gone.by_flow()

@@ -61,6 +61,24 @@ class NsccState:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Heard:
+    """Packets of a step as their acknowledgements show them. [F].
+
+    Attributes:
+        clean_acks, marked_acks: how many come back unmarked and marked.
+        clean: units that unmarked ones tell of.
+        clean_delay, marked_delay: steps that the packets which they name waited.
+    """
+
+    clean_acks: Array
+    marked_acks: Array
+    clean: Array
+    clean_delay: Array
+    marked_delay: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Nscc:
     """Window control by delay and marks, byte by byte of acknowledgement.
 
@@ -79,8 +97,12 @@ class Nscc:
 
     a = bandwidth-delay product / 150 kB, b = T / 12 us. Base round trip and largest window (1.5 of it) are the flow's
     own, as measured by its first packet; the first window is that of the network, unless the flow knows its own round
-    trip from the start. A packet that fills the window asks for its acknowledgement at once, and so does a marked one:
-    where there is congestion each packet has its own, marked or not.
+    trip from the start.
+
+    The law acts at each acknowledgement, and the bytes that this tells of count as the packet that it names. A marked
+    packet has its own, and so has one that fills the window; else one stands for 16 KiB (UEC specification; the sink of
+    uet-htsim). So clean packets are seen less often than they are: of a flow over many paths the smoothed delay is
+    mostly that of its bad ones, and where it grows past the target the flow keeps a small window for long.
 
     Which packets are trimmed or marked is chance: equal flows get different windows, and that is most of what sets
     them apart in an incast. The law hears the fluid's mean and adds seeded chance to it (fabsim.models.chance); the
@@ -101,9 +123,11 @@ class Nscc:
         gate: share of the largest window below which quick adapt acts.
         chance: 1 for the chance of whole packets, 0 for none: equal flows then stay equal.
         knows_rtt: 1 where a flow knows its own base round trip before its first packet is back, else 0.
+        coalesced: B of clean packets that one acknowledgement stands for.
     """
 
     signals: ClassVar[bool] = True
+    apart: ClassVar[bool] = True
     needs_fair: ClassVar[bool] = False
     telemetry: ClassVar[bool] = False
     network_rtt: Array
@@ -121,6 +145,7 @@ class Nscc:
     gate: Array
     chance: Array
     knows_rtt: Array
+    coalesced: Array
 
     def limits(self, sender: Sender) -> tuple[Array, Array]:
         """[F] smallest and largest window, units."""
@@ -145,11 +170,43 @@ class Nscc:
         """All acknowledgements of a step at once."""
         first = roll(state.dice)
         second = roll(first)
+        delays = delays_apart(feedback)
         feedback = self.by_chance(feedback, sender, first, second)
-        state = self.measure(replace(state, dice=second), feedback, sender)
+        heard = self.by_ack(state, feedback, *delays, sender)
+        state = self.measure(replace(state, dice=second), heard, feedback.nacked / sender.packet, sender)
         marked = feedback.marked >= 0.5 * feedback.acked  # or nothing but trimmed packets came back
         state, acts, ignores = self.quick_adapt(state, feedback, sender, marked)
-        return self.adjust(state, feedback, sender, acts | ignores, acts | (ignores & marked))
+        return self.adjust(state, feedback, heard, sender, acts | ignores, acts | (ignores & marked))
+
+    def by_ack(
+        self, state: NsccState, feedback: Feedback, marked_delay: Array, clean_delay: Array, sender: Sender
+    ) -> Heard:
+        """Packets as their acknowledgements show them.
+
+        A receiver acknowledges a marked packet at once, and one that asks for it; else every n-th. With odds m to be
+        marked and a to ask, s = (1 - m) (1 - a) are those to be silent. A run of packets to the next acknowledgement
+        has (1 - s^n) / (1 - s) on average, and of all packets those in runs that end marked are
+        m / (1 - s) (1 - n s^n (1 - s) / (1 - s^n)).
+
+        A packet asks that fills the window. A port that is busy for a part r of the time is idle after a part 1 - r of
+        its packets (M/G/1), and the window has no room left then; while it has room, none asks.
+        """
+        packets, some = feedback.acked / sender.packet, feedback.acked > 1e-9
+        marked = jnp.where(some, feedback.marked / jnp.where(some, feedback.acked, 1.0), 0.0)
+        fills = sender.in_flight > state.window - 2.0 * sender.packet
+        asks = jnp.where(fills, 1.0 - jnp.minimum(feedback.acked / sender.rate, 1.0), 0.0)
+        silent = jnp.clip((1.0 - marked) * (1.0 - asks), 0.0, 1.0 - 1e-3)
+        many = jnp.maximum(jnp.ceil(self.coalesced / (sender.packet * sender.unit) - 1e-3), 1.0)
+        nobody = silent**many
+        run = (1.0 - nobody) / (1.0 - silent)
+        told_marked = marked / (1.0 - silent) * (1.0 - many * nobody / run)
+        return Heard(
+            clean_acks=packets * jnp.maximum(1.0 / run - marked, 0.0),
+            marked_acks=packets * marked,
+            clean=feedback.acked * (1.0 - jnp.clip(told_marked, marked, 1.0)),
+            clean_delay=clean_delay,
+            marked_delay=marked_delay,
+        )
 
     def by_chance(self, feedback: Feedback, sender: Sender, first: Array, second: Array) -> Feedback:
         """What whole packets may have shown, some trimmed by chance and some of the others marked by chance."""
@@ -161,16 +218,14 @@ class Nscc:
         marked = marked + self.chance * scatter(marked, acked - marked, sender.packet, second)
         return replace(feedback, acked=acked, nacked=nacked, marked=marked)
 
-    def measure(self, state: NsccState, feedback: Feedback, sender: Sender) -> NsccState:
-        """The smoothed delay. Unmarked samples above the target pull towards a quarter of the base round trip, and a
-        trimmed packet counts as a network round trip of delay."""
-        marked = feedback.marked / sender.packet
-        clean, cut = feedback.acked / sender.packet - marked, feedback.nacked / sender.packet
+    def measure(self, state: NsccState, heard: Heard, cut: Array, sender: Sender) -> NsccState:
+        """The smoothed delay, a sample an acknowledgement. Clean samples above the target pull towards a quarter of the
+        base round trip, and a trimmed packet counts as a network round trip of delay. cut: [F] trimmed packets."""
         target, network = self.target / sender.dt, self.network_rtt / sender.dt
-        high = feedback.delay > target
-        clean_to = jnp.where(high, 0.25 * sender.base, feedback.delay)
-        count = clean + marked + cut
-        towards = (clean * clean_to + marked * feedback.delay + cut * network) / jnp.maximum(count, 1e-9)
+        clean_to = jnp.where(heard.clean_delay > target, 0.25 * sender.base, heard.clean_delay)
+        count = heard.clean_acks + heard.marked_acks + cut
+        towards = heard.clean_acks * clean_to + heard.marked_acks * heard.marked_delay + cut * network
+        towards = towards / jnp.maximum(count, 1e-9)
         weight = 1.0 - (1.0 - self.smoothing) ** count
         return replace(state, average=state.average + weight * (towards - state.average))
 
@@ -200,13 +255,15 @@ class Nscc:
         )
         return state, acts, ignore > 0
 
-    def adjust(self, state: NsccState, feedback: Feedback, sender: Sender, adapted: Array, still: Array) -> NsccState:
+    def adjust(
+        self, state: NsccState, feedback: Feedback, heard: Heard, sender: Sender, adapted: Array, still: Array
+    ) -> NsccState:
         """Increase, decrease and trims; [F] whether it may not shrink, as it is just adapted, and not even grow."""
         least, most = self.limits(sender)
         scale = self.rate * self.network_rtt / REFERENCE
         target, unit = self.target / sender.dt, sender.unit
-        clean, marked = feedback.acked - feedback.marked, feedback.marked / sender.packet
-        delay, window = feedback.delay, jnp.maximum(state.window, least)
+        clean, marked = heard.clean, heard.marked_acks
+        delay, window = heard.clean_delay, jnp.maximum(state.window, least)
         low = jnp.where(delay < SMALL_DELAY / sender.dt, state.low + clean, 0.0)
         low = jnp.where(feedback.acked > 0, low, state.low)
         rising = jnp.where(feedback.acked > 0, ((low > window) | (state.rising > 0)) & (low > 0), state.rising > 0)
@@ -217,7 +274,7 @@ class Nscc:
         period = self.network_rtt / sender.dt
         steady = jnp.where(feedback.acked > 0, self.steady * scale * self.payload / unit / period, 0.0)
         window = jnp.clip(window + jnp.where(still, 0.0, gain * clean + steady), least, most)
-        allowed = (state.since_cut > sender.base) & (delay >= target) & (state.average > target) & ~adapted
+        allowed = (state.since_cut > sender.base) & (heard.marked_delay >= target) & (state.average > target) & ~adapted
         marks = jnp.where(allowed, state.marks + marked, 0.0)
         cuts = allowed & (marks >= 1.0)
         over = (state.average - target) / jnp.maximum(state.average, 1e-9)
@@ -233,6 +290,17 @@ class Nscc:
         )
 
 
+def delays_apart(feedback: Feedback) -> tuple[Array, Array]:
+    """[F] steps that marked packets waited on average, and that the others did."""
+    if feedback.marked_delay is None:
+        return feedback.delay, feedback.delay
+    waited, of_marked = feedback.delay * feedback.acked, feedback.marked_delay * feedback.marked
+    clean = feedback.acked - feedback.marked
+    some = clean > 1e-6 * feedback.acked
+    others = jnp.where(some, jnp.maximum(waited - of_marked, 0.0) / jnp.where(some, clean, 1.0), feedback.delay)
+    return feedback.marked_delay, others
+
+
 def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32", **changes: float) -> Nscc:
     """NSCC with the defaults of the specification for a fabric whose longest path has this base round trip (s).
 
@@ -241,6 +309,6 @@ def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32"
     values = {
         "network_rtt": network_rtt, "target": TARGET * network_rtt, "rate": rate, "payload": payload, "largest": 1.5,
         "proportional": 4.0, "fair": 5.0, "steady": 0.15, "fast": 0.25, "gamma": 0.8, "deepest": 0.5,
-        "smoothing": 0.0125, "gate": 0.125, "chance": 1.0, "knows_rtt": 0.0,
+        "smoothing": 0.0125, "gate": 0.125, "chance": 1.0, "knows_rtt": 0.0, "coalesced": 16384.0,
     } | changes  # fmt: skip
     return Nscc(**{name: cast(Array, np.asarray(value, dtype)) for name, value in values.items()})

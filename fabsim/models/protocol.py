@@ -105,6 +105,8 @@ class Feedback:
         delay: steps that the acknowledged bytes waited in queues, on average, as they met them when they queued;
             zero where nothing was acknowledged, or unless the law has `signals`.
         path: what the switches wrote; None unless the law has `telemetry`.
+        marked_delay: the same as `delay`, of the marked bytes alone; None unless the law tells them `apart` and its
+            flows have several paths: on one, all bytes of a moment have waited alike.
     """
 
     acked: Array
@@ -112,6 +114,7 @@ class Feedback:
     marked: Array
     delay: Array
     path: Telemetry | None = None
+    marked_delay: Array | None = None
 
 
 @jax.tree_util.register_dataclass

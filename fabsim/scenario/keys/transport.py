@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fabsim.scenario.keys.fields import ALMOST, AutoSpan, Data, Many, Section, like
+from fabsim.scenario.keys.fields import ALMOST, AutoSpan, Data, Many, Section, Size, like
 from fabsim.scenario.keys.rate import Dcqcn, PatchedTimely, Timely
 from fabsim.scenario.keys.window import Dctcp, Gain, Hpcc, PowerTcp, Rccc, RcccOversubscribed, Share, Swift
 from fabsim.units import Amount
@@ -128,6 +128,13 @@ class Nscc(Section):
         means="whether a flow knows its own base round trip before its first packet is back, or takes the network's",
         source="uet-htsim (-enable_accurate_base_rtt)",
         absent="true where there are several sites, else false",
+    )
+    coalesced: Size = like(
+        "16 KiB",
+        16384.0,
+        means="clean packets that one acknowledgement stands for; marked ones have their own",
+        source="uet-htsim's receivers",
+        smooth="jumps",
     )
 
 
