@@ -116,7 +116,7 @@ def test_clean_packets_share_acknowledgements_and_marked_ones_do_not(marked: flo
     sender = told()
     start = replace(LAW.init(sender), window=jnp.full(1, 10.0))  # all in flight
     feedback, zero = back(acked=busy, marked=marked * busy), jnp.zeros(1)
-    heard = LAW.by_ack(start, feedback, zero, zero, sender)
+    heard = LAW.by_ack(start, feedback, (zero, zero), sender)
     packets = busy / float(sender.packet[0])
     found = [float(x[0]) for x in (heard.clean_acks, heard.marked_acks, heard.clean)]
     found = [found[0] / packets, found[1] / packets, found[2] / busy]
@@ -127,7 +127,7 @@ def test_clean_packets_share_acknowledgements_and_marked_ones_do_not(marked: flo
 def test_a_window_with_room_has_no_packet_ask() -> None:
     sender = told(in_flight=4.0)
     start, zero = replace(LAW.init(sender), window=jnp.full(1, 10.0)), jnp.zeros(1)
-    heard = LAW.by_ack(start, back(acked=0.4), zero, zero, sender)
+    heard = LAW.by_ack(start, back(acked=0.4), (zero, zero), sender)
     assert float(heard.clean_acks[0]) == pytest.approx(0.4 / float(sender.packet[0]) / 4, rel=0.01)
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fabsim.models.acks import Heard, by_ack, delays_apart
 from fabsim.models.chance import roll, scatter
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.typing import Array
@@ -57,24 +58,6 @@ class NsccState:
     trimmed: Array
     ignore: Array
     dice: Array
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Heard:
-    """Packets of a step as their acknowledgements show them. [F].
-
-    Attributes:
-        clean_acks, marked_acks: how many come back unmarked and marked.
-        clean: units that unmarked ones tell of.
-        clean_delay, marked_delay: steps that the packets which they name waited.
-    """
-
-    clean_acks: Array
-    marked_acks: Array
-    clean: Array
-    clean_delay: Array
-    marked_delay: Array
 
 
 @jax.tree_util.register_dataclass
@@ -172,47 +155,19 @@ class Nscc:
         second = roll(first)
         delays = delays_apart(feedback)
         feedback = self.by_chance(feedback, sender, first, second)
-        heard = self.by_ack(state, feedback, *delays, sender)
+        heard = self.by_ack(state, feedback, delays, sender)
         state = self.measure(replace(state, dice=second), heard, feedback.nacked / sender.packet, sender)
         marked = feedback.marked >= 0.5 * feedback.acked  # or nothing but trimmed packets came back
         state, acts, ignores = self.quick_adapt(state, feedback, sender, marked)
         return self.adjust(state, feedback, heard, sender, acts | ignores, acts | (ignores & marked))
 
-    def by_ack(
-        self, state: NsccState, feedback: Feedback, marked_delay: Array, clean_delay: Array, sender: Sender
-    ) -> Heard:
-        """Packets as their acknowledgements show them.
-
-        A receiver acknowledges a marked packet at once, and one that asks for it; else every n-th. With odds m to be
-        marked and a to ask, s = (1 - m) (1 - a) are those to be silent. A run of packets to the next acknowledgement
-        has (1 - s^n) / (1 - s) on average, and of all packets those in runs that end marked are
-        m / (1 - s) (1 - n s^n (1 - s) / (1 - s^n)).
-
-        A packet asks that fills the window: the last one that the sender may send then. Where each acknowledgement
-        releases as many as it stands for, R, and the port is busy for a part r of the time, that is one of (1 - r) / R
-        (a queue with batch arrivals). Of no marks that gives a = 1 - r^(1/n); of marks, which make runs of R' packets
-        on average without any that ask, nearly 1 - r^(1/R'). While the window has room, none asks.
-        """
-        packets, some = feedback.acked / sender.packet, feedback.acked > 1e-9
-        marked = jnp.where(some, feedback.marked / jnp.where(some, feedback.acked, 1.0), 0.0)
+    def by_ack(self, state: NsccState, feedback: Feedback, delays: tuple[Array, Array], sender: Sender) -> Heard:
+        """Packets as their acknowledgements show them; while the window has room, none asks for one."""
         flight = sender.in_flight + feedback.acked + feedback.nacked  # as it was before this was heard
         fills = flight > state.window - 2.0 * sender.packet
         many = jnp.maximum(jnp.ceil(self.coalesced / (sender.packet * sender.unit) - 1e-3), 1.0)
-        most = 1.0 - 1e-3
-        clean = jnp.clip(1.0 - marked, 0.0, most)
-        busy = jnp.clip(feedback.acked / sender.rate, 1e-3, 1.0)
-        asks = jnp.where(fills, 1.0 - busy ** ((1.0 - clean) / (1.0 - clean**many)), 0.0)
-        silent = clean * (1.0 - asks)
-        nobody = silent**many
-        run = (1.0 - nobody) / (1.0 - silent)
-        told_marked = marked / (1.0 - silent) * (1.0 - many * nobody / run)
-        return Heard(
-            clean_acks=packets * jnp.maximum(1.0 / run - marked, 0.0),
-            marked_acks=packets * marked,
-            clean=feedback.acked * (1.0 - jnp.clip(told_marked, marked, 1.0)),
-            clean_delay=clean_delay,
-            marked_delay=marked_delay,
-        )
+        busy = jnp.where(fills, feedback.acked / sender.rate, 1.0)
+        return by_ack(feedback, delays, sender.packet, many, busy)
 
     def by_chance(self, feedback: Feedback, sender: Sender, first: Array, second: Array) -> Feedback:
         """What whole packets may have shown, some trimmed by chance and some of the others marked by chance."""
@@ -294,17 +249,6 @@ class Nscc:
             since_cut=jnp.where(cuts, 0.0, jnp.minimum(state.since_cut + 1.0, 1e6)),
             marks=jnp.where(cuts, 0.0, marks),
         )
-
-
-def delays_apart(feedback: Feedback) -> tuple[Array, Array]:
-    """[F] steps that marked packets waited on average, and that the others did."""
-    if feedback.marked_delay is None:
-        return feedback.delay, feedback.delay
-    waited, of_marked = feedback.delay * feedback.acked, feedback.marked_delay * feedback.marked
-    clean = feedback.acked - feedback.marked
-    some = clean > 1e-6 * feedback.acked
-    others = jnp.where(some, jnp.maximum(waited - of_marked, 0.0) / jnp.where(some, clean, 1.0), feedback.delay)
-    return feedback.marked_delay, others
 
 
 def nscc(network_rtt: float, rate: float, payload: float, dtype: str = "float32", **changes: float) -> Nscc:
