@@ -119,8 +119,9 @@ def use_device(kind: str | None, count: int | None = None) -> None:
     import jax
 
     keep_compiled_programs()
-    with suppress(RuntimeError):  # JAX has started: with the devices that there are
-        jax.config.update("jax_num_cpu_devices", count or cores())
+    if count is not None or not _said_how_many():
+        with suppress(RuntimeError):  # JAX has started: with the devices that there are
+            jax.config.update("jax_num_cpu_devices", count or cores())
     if kind is None:
         return
     try:
@@ -129,6 +130,12 @@ def use_device(kind: str | None, count: int | None = None) -> None:
         there = ", ".join(sorted({device.platform for device in jax.devices()}))
         raise InputError(f"--device {kind}: JAX finds no {kind} here, only {there}; see fabsim info") from None
     jax.config.update("jax_default_device", device)
+
+
+def _said_how_many() -> bool:
+    """Whether the user has told JAX how many devices a CPU is."""
+    names = "JAX_NUM_CPU_DEVICES" in os.environ
+    return names or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
 
 
 def picture_place(given: str | None, name: str, force: bool) -> Path:

@@ -144,6 +144,7 @@ def test_other_values_and_more_blocks_compile_nothing(monkeypatch: pytest.Monkey
 
 def test_blocks_are_few_and_equally_wide() -> None:
     one = over(1)
+    assert over(None, 1) == one
 
     def width(members: int, seeds: tuple[int, ...] = (1,)) -> int:
         problems = [made(seeds[i % len(seeds)])[0] for i in range(members)]

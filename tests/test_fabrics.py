@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,6 +217,20 @@ def test_flows_inside_a_server_know_its_own_figures() -> None:
         [50e9, NVLINK.rate]
     )
     assert base.of_flows(RAILS, np.array([0]), np.array([4])).nic == 50e9
+
+
+def test_servers_of_each_site_have_their_own_figures() -> None:
+    def rails(rate: str) -> dict[str, Any]:
+        return {"kind": "rail_optimised", "servers": 2, "rails": 4, "rate": "400 Gbps", "latency": "1 us",
+                "spines": 2, "nvlink_rate": rate}  # fmt: skip
+
+    fabric = {"kind": "sites", "fabrics": [rails("200 GB/s"), rails("900 GB/s")],
+              "routes": [{"latency": "20 km", "rate": "800 Gbps"}]}  # fmt: skip
+    traffic = [{"kind": "flows", "list": [{"src": 0, "dst": 3, "size": "1 MB"}]}]
+    net = fabsim.load({"fabric": fabric, "traffic": traffic}).network()
+    scope = net.baseline.of_flows(net.fabric, np.array([0, 8, 0]), np.array([3, 11, 8]))
+    assert scope.nic == pytest.approx([200e9, 900e9, 50e9])
+    assert np.all(np.diff(scope.rtt) * [-1, 1] > 0)
 
 
 @pytest.mark.parametrize("kind", ["nscc", "dcqcn", "hpcc"])

@@ -184,6 +184,22 @@ def test_a_flow_on_a_path_that_dies_takes_another_one() -> None:
     assert last(**dead | {"balancer": balancer}, react="1 s") > 100e-6 + 200e-6 + 400e-6 + 800e-6  # four timeouts
 
 
+@pytest.mark.parametrize("plane", range(4))
+def test_a_flow_whose_own_port_dies_takes_another_port(plane: int) -> None:
+    """Whichever it was on; the sender sees its own ports at once, and draws none that is dead."""
+    scenario = fabsim.load({
+        "fabric": {"kind": "multi_plane", "planes": 4, "leaves": 2, "spines": 2, "hosts_per_leaf": 2,
+                   "rate": "400 Gbps", "latency": "1 us"},
+        "routing": {"kind": "all"}, "balancer": {"kind": "flowlet", "timeout": "20 us"},
+        "transport": {"kind": "window", "window": "1.5 BDP"},
+        "traffic": [{"kind": "shift", "size": "4 MB", "by": 2}],
+        "faults": [{"link": f"h0->p{plane}.leaf0", "at": "20 us", "speed": 0}], "react": "10 us",
+    })  # fmt: skip
+    for seed in range(3):
+        problem, model = scenario.change({"seed": seed}).compile()
+        assert float(run(problem, model, progress=False).trace.completion.max()) < 3e-3
+
+
 def test_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text("balancer: {kind: flowlet, timeout: 50}\n")

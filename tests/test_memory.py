@@ -13,6 +13,7 @@ import fabsim
 from fabsim.engine.wires import CELLS
 from fabsim.machine import EXTRA, LOOPS, ask_for_vectors
 from fabsim.scenario.compile import memory
+from fabsim.scenario.length import ideal_seconds
 
 SCENARIO = {
     "fabric": {"kind": "fat_tree", "k": 8, "rate": "400 Gbps", "latency": "1 us"},
@@ -40,6 +41,17 @@ def test_a_run_whose_frames_do_not_fit_is_refused_before_it_begins(monkeypatch: 
     monkeypatch.setattr("fabsim.scenario.length.available", lambda: 4e7)
     with pytest.raises(fabsim.InputError, match=r"every: the frames of the result need at least 4\d\.\d+ MB"):
         fabsim.run(scenario, progress=False)
+
+
+def test_how_soon_a_run_can_end_is_told_by_what_no_balancer_changes() -> None:
+    """A slow spine holds up who must cross it, and not who may move away."""
+    fabric = {"kind": "leaf_spine", "leaves": 2, "spines": 4, "hosts_per_leaf": 4, "rate": "400 Gbps",
+              "latency": "1 us", "degraded": [{"link": "spine0", "speed": 0.001}]}  # fmt: skip
+    scenario = fabsim.load({"fabric": fabric, "routing": {"kind": "drawn"}, "traffic": SCENARIO["traffic"]})
+    moves = scenario.change({"balancer": {"kind": "bitmap"}})
+    assert ideal_seconds(scenario, scenario.network()).max() > 1e-3
+    wire = 2e6 * 4150 / 4086 / 50e9
+    assert ideal_seconds(moves, moves.network()).max() == pytest.approx(wire, rel=0.01)
 
 
 def test_grows_with_flows_paths_and_precision() -> None:
@@ -82,5 +94,8 @@ def test_a_command_computes_with_vectors_on_all_cores() -> None:
         "sys.exit(code)"
     )
     arguments = ["sweep", "configs/sweeps/first.yaml", "--dry-run", "--device", "cpu"]
-    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    env = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")}
     subprocess.run([sys.executable, "-c", program, *arguments], check=True, env=env, stdout=subprocess.DEVNULL)
+    said = program.replace("== cores()", "== 3")  # the user's own word
+    env["JAX_NUM_CPU_DEVICES"] = "3"
+    subprocess.run([sys.executable, "-c", said, *arguments], check=True, env=env, stdout=subprocess.DEVNULL)

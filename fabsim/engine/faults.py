@@ -145,12 +145,15 @@ def look(s: Setup, step: Array) -> tuple[Setup, Now | None]:
 
 
 def known(s: Setup, step: Array) -> Array:
-    """[F, K] the split of the routing over the paths that are alive as far as senders know; where none is, over all."""
+    """[F, K] the split of the routing over the paths that are alive as far as senders know, who see their own ports at
+    once; where none is, over all."""
     if s.faults is None or s.finds:
         return s.share
-    f = s.faults
-    share = s.share * living(s.problem, f.lives(step.astype(f.begin.dtype) - f.react))
-    return jnp.where((share > 0).any(-1, keepdims=True), share, s.share)
+    f, p, time = s.faults, s.problem, step.astype(s.faults.begin.dtype)
+    ports = jnp.repeat(f.lives(time)[p.port_link], s.share.shape[1] // p.planes, -1)
+    share = s.share * living(p, f.lives(time - f.react)) * ports
+    whole = share.sum(-1, keepdims=True)
+    return jnp.where(whole > 0, share / jnp.where(whole > 0, whole, 1.0), s.share)
 
 
 def passes(s: Setup, step: Array) -> Array:

@@ -44,7 +44,8 @@ def tell_apart(reached: Array, onto: Array) -> Array:
 
     Lanes differ in marks and in waits, and where they meet it is known how the two go together: of lanes with d bytes,
     m of them marked, which waited w steps in all, sum(m w / d) - sum(m) sum(w) / sum(d) is what marked bytes waited
-    more than their part (a covariance). The last port, which lanes share, marks and delays them all alike.
+    more than their part (a covariance). The last port of a plane, which its lanes share, marks and delays them alike;
+    that last ports of several planes may differ is not told.
 
     Args:
         reached: [C, F] data, trimmed, marked, waited.

@@ -45,11 +45,10 @@ class Heard:
     marked_delay: Array
 
 
-def by_ack(feedback: Feedback, delays: tuple[Array, Array], packet: Array, many: Array, busy: Array) -> Heard:
-    """What comes back in a step.
+def by_ack(feedback: Feedback, packet: Array, many: Array, busy: Array) -> Heard:
+    """What comes back in a step, on average: m is the odds of a mark, and not what chance makes of a packet or two.
 
     Args:
-        delays: see `delays_apart`.
         packet: units of a packet.
         many: clean packets that one acknowledgement stands for, n above.
         busy: [F] part of the time that the sender's port sends, r; 1 where no packet asks.
@@ -62,13 +61,22 @@ def by_ack(feedback: Feedback, delays: tuple[Array, Array], packet: Array, many:
     nobody = silent**many
     run = (1.0 - nobody) / (1.0 - silent)
     told_marked = marked / (1.0 - silent) * (1.0 - many * nobody / run)
-    marked_delay, clean_delay = delays
+    marked_delay, clean_delay = delays_apart(feedback)
     return Heard(
         clean_acks=packets * jnp.maximum(1.0 / run - marked, 0.0),
         marked_acks=packets * marked,
         clean=feedback.acked * (1.0 - jnp.clip(told_marked, marked, 1.0)),
         clean_delay=clean_delay,
         marked_delay=marked_delay,
+    )
+
+
+def counted(heard: Heard, mean: Feedback, seen: Feedback, packet: Array) -> Heard:
+    """The same of packets as chance has trimmed and marked them: `seen` in place of the mean."""
+    some = mean.acked > 1e-9
+    part = jnp.where(some, seen.acked / jnp.where(some, mean.acked, 1.0), 1.0)
+    return dataclasses.replace(
+        heard, clean_acks=heard.clean_acks * part, marked_acks=seen.marked / packet, clean=heard.clean * part
     )
 
 

@@ -16,18 +16,18 @@ from fabsim.units import show_rate, show_time
 if TYPE_CHECKING:
     from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
+    from fabsim.topology.baseline import Baseline
 
 Line = tuple[str, str]
 
 
 def derived(scenario: Scenario, net: Network, model: Model[Any]) -> list[Line]:
     """All of it but the step."""
-    base, inside = net.baseline, net.baseline.inside
-    of_servers = f"{inside.rtt * 1e6:.6g} us, BDP {inside.bdp:,.0f} B at {show_rate(inside.rate)}" if inside else ""
+    base = net.baseline
     return [
         ("base RTT", f"{base.rtt * 1e6:.6g} us, over the longest route of {base.links} links"),
         ("BDP", f"{base.bdp:,.0f} B at {show_rate(base.rate)}"),
-        *([("in servers", f"base RTT {of_servers}")] if inside else []),
+        *_servers(base.inside),
         *_queues(scenario, net, model),
         *_senders(scenario, net, model),
     ]
@@ -50,6 +50,13 @@ def step(scenario: Scenario, net: Network, dt: float) -> str:
     return (
         f"{show_time(dt)} (derived: {ends} are {show_time(latency[flow, lane])} apart, over {hops[flow, lane]} links)"
     )
+
+
+def _servers(inside: Baseline | None) -> list[Line]:
+    """What flows inside servers know."""
+    if inside is None:
+        return []
+    return [("in servers", f"base RTT {inside.rtt * 1e6:.6g} us, BDP {inside.bdp:,.0f} B at {show_rate(inside.rate)}")]
 
 
 def _queues(scenario: Scenario, net: Network, model: Model[Any]) -> list[Line]:

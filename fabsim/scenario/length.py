@@ -9,6 +9,7 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.machine import available
 from fabsim.routing.load import utilisation
+from fabsim.scenario.keys.balancer import Oblivious
 from fabsim.typing import Float
 from fabsim.units import show_size
 
@@ -21,8 +22,12 @@ BY_LINK = 5
 
 
 def ideal_seconds(scenario: Scenario, net: Network) -> Float:
-    """[L] s that each link needs for all that crosses it, at line rate: no run can end sooner than the largest."""
-    return utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
+    """[L] s that each link needs for all that crosses it, at line rate: no run can end sooner than the largest. Where a
+    balancer moves bytes between paths, those of hosts only, which it cannot change; the others count as none."""
+    seconds = utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
+    fabric, moves = net.fabric, not isinstance(scenario.balancer, Oblivious)
+    ends = (fabric.src < fabric.hosts) | (fabric.dst < fabric.hosts)
+    return np.where(ends | (not moves), seconds, 0.0)
 
 
 def least_steps(scenario: Scenario, net: Network, dt: float) -> int:

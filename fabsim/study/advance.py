@@ -171,7 +171,7 @@ def run_batch(
         bar: counts members that are done.
     """
     make_room()
-    spread = spread_out(batch, over(devices), like)
+    spread = spread_out(batch, over(devices, like or batch.members), like)
     whole = (batch.problem, batch.model)
     shared = jax.tree.map(lambda x, differs: None if differs else spread.put(x, False), whole, spread.differs)
     parts = []

@@ -12,7 +12,8 @@ AXIS = "scenario"
 
 SIDE_BY_SIDE = 64
 """Members that a device advances at once on a CPU; more leave the cache. Several devices, each of them one core, take
-half as many: what a core has of its own is smaller than what it shares (measured: 0.9 of the time of 48)."""
+half as many: what a core has of its own is smaller than what it shares (measured: 0.9 of the time of 48, where
+fabsim.machine.LOOPS is set; without it loops of 16 and 32 are slow ones)."""
 
 VECTOR = 8
 """The same where the paths differ, so that members look up at places of their own. Wider is slower."""
@@ -21,9 +22,9 @@ ON_ACCELERATOR = 512
 """The same on an accelerator, where a step should be as wide as the device."""
 
 
-def over(devices: int | Mesh | None) -> Mesh:
+def over(devices: int | Mesh | None, most: int | None = None) -> Mesh:
     """One axis of devices: so many of the local ones, those of a mesh, or (None) all that this process has, of the kind
-    of JAX's default device.
+    of JAX's default device; `most` of these, if given.
 
     A CPU is one device, unless JAX is told otherwise before its first use (`jax_num_cpu_devices`).
     """
@@ -32,6 +33,7 @@ def over(devices: int | Mesh | None) -> Mesh:
     chosen = devices.devices.reshape(-1) if isinstance(devices, Mesh) else local[:devices]
     if isinstance(devices, int) and len(chosen) < devices:
         raise ValueError(f"{devices} devices: there are {len(chosen)} here")
+    chosen = chosen[:most]
     return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Auto,), devices=list(chosen))
 
 

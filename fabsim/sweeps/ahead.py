@@ -12,7 +12,7 @@ Made = TypeVar("Made")
 
 def ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
     """`make` of each item in turn, in a thread, and never of more than one beyond the one that is asked for. What it
-    raises is raised where its item is asked for."""
+    raises is raised where its item is asked for. Who asks for no more waits until what is begun is made."""
     coming: Future[Made] | None = None
     with ThreadPoolExecutor(1) as aside:
         for item in items:

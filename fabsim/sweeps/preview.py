@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from fabsim.engine.batch import Batch, batch
-from fabsim.machine import available
 from fabsim.scenario.batch import Compiler, Member
 from fabsim.scenario.length import ideal_seconds
 from fabsim.study.advance import run_batch
 from fabsim.study.catalogue import series_of
+from fabsim.study.devices import free, over
 from fabsim.sweeps.design import Design, design
 from fabsim.sweeps.draft import Program
 from fabsim.sweeps.plan import Plan, plan
@@ -55,8 +55,10 @@ def preview(scenario: Scenario, *, devices: int | None = None, progress: bool = 
         )
     shape = " x ".join(f"{axis.size} {axis.name}" for axis in points.axes)
     lines = [f"{points.count:,} points: {shape}", *aligned(rows)]
+    mesh = over(devices)
+    where = "" if mesh.size == 1 else f" on each of {mesh.size} devices"
     lines.append(f"about {show_time(total)} in all, after compilation (guessed from a few steps); "
-                 f"{show_size(available())} of memory are free")  # fmt: skip
+                 f"{show_size(free(mesh))} of memory are free{where}")  # fmt: skip
     lines += trace_lines(scenario, todo, points, compiler)
     lines += (
         [f"{len(todo.refused)} points cannot be built: {next(iter(todo.refused.values()))}"] if todo.refused else []

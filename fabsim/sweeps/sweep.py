@@ -164,12 +164,13 @@ def run_shards(
     with tqdm(
         total=total, initial=before, unit="scenario", desc="sweep", disable=None if progress else True, smoothing=0.1
     ) as bar:
-        for number, shard in zip(left, ahead(ready, left), strict=True):
-            program = todo.programs[shard.shard.program]
+        coming = ahead(ready, left)
+        for number in left:
+            program = todo.programs[todo.shards[number].program]
             settled = rank.count > 1 or program.size == 1 or bool(kept.done())
             try:
                 sheet = work(
-                    todo, shard, metrics=metrics_of(scenario), traces=scenario.sweep.traces,
+                    todo, next(coming), metrics=metrics_of(scenario), traces=scenario.sweep.traces,
                     parts=settled, devices=devices, bar=bar,
                 )  # fmt: skip
             except (MemoryError, RuntimeError) as error:

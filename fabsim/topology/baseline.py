@@ -63,8 +63,11 @@ class Baseline:
             site = fabric.site[src]
             rtt, nic = (np.array([getattr(one, name) for one in self.own])[site] for name in ("rtt", "nic"))
             scope = scope.but(site == fabric.site[dst], rtt, nic)
-        if self.inside is not None:
-            scope = scope.but(within_server(fabric, src, dst), self.inside.rtt, self.inside.nic)
+        near = within_server(fabric, src, dst)
+        for number, one in enumerate(self.own or (self,)):
+            if one.inside is not None:
+                here = near if fabric.site is None else near & (fabric.site[src] == number)
+                scope = scope.but(here, one.inside.rtt, one.inside.nic)
         return scope
 
     @property

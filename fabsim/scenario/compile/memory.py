@@ -26,7 +26,8 @@ from a fat tree of 1,024 hosts over 64 paths to one of 3,456 hosts over 144 (41)
 
 
 ON_WIRES = 2 * 5
-"""Numbers for each cell of a delay line: four channels on the way and a part of what comes back, in two steps."""
+"""Numbers for each cell of a delay line: four channels on the way (and, one for all paths, up to five back), in two
+steps."""
 
 
 def needed(fabric: Fabric, flows: Flows, lanes: int | None, width: int) -> float:
