@@ -12,7 +12,7 @@ import pytest
 
 from fabsim.engine.problem import Problem, build
 from fabsim.engine.simulate import simulate
-from fabsim.models.acks import counted
+from fabsim.models.acks import delays_apart
 from fabsim.models.chance import dice, roll, scatter
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
@@ -117,7 +117,7 @@ def test_clean_packets_share_acknowledgements_and_marked_ones_do_not(marked: flo
     sender = told()
     start = replace(LAW.init(sender), window=jnp.full(1, 10.0))  # all in flight
     feedback = back(acked=busy, marked=marked * busy)
-    heard = LAW.by_ack(start, feedback, sender)
+    heard = LAW.by_ack(start, feedback, delays_apart(feedback), sender)
     packets = busy / float(sender.packet[0])
     found = [float(x[0]) for x in (heard.clean_acks, heard.marked_acks, heard.clean)]
     found = [found[0] / packets, found[1] / packets, found[2] / busy]
@@ -125,25 +125,11 @@ def test_clean_packets_share_acknowledgements_and_marked_ones_do_not(marked: flo
     assert found == pytest.approx(by_packet(marked, 1 - busy ** (1 / run), 4), abs=0.01)
 
 
-@pytest.mark.parametrize("each", [0.5, 3.0])
-def test_what_acknowledgements_tell_does_not_hang_on_the_length_of_a_step(each: float) -> None:
-    """A quarter of the packets marked by chance, few or many in a step: on average the same of clean and of marked."""
-    law, count = nscc(RTT, RATE, 4086.0), 20000
-    one = jax.tree.map(lambda x: jnp.broadcast_to(x, (count,)) if x.ndim else x, told(in_flight=1.0))
-    sender = replace(one, dice=jnp.asarray(dice(5, count)))
-    state = replace(law.init(sender), window=jnp.full(count, 10.0))
-    sent = each * sender.packet
-    feedback = Feedback(sent, 0 * sent, 0.25 * sent, 0 * sent)
-    seen = law.by_chance(feedback, sender, sender.dice, roll(sender.dice))
-    heard = counted(law.by_ack(state, feedback, sender), feedback, seen, sender.packet)
-    found = heard.clean_acks.mean() / each, heard.marked_acks.mean() / each, (heard.clean / sent).mean()
-    assert found == pytest.approx(by_packet(0.25, 0.0, 4), abs=0.01)
-
-
 def test_a_window_with_room_has_no_packet_ask() -> None:
     sender = told(in_flight=4.0)
     start = replace(LAW.init(sender), window=jnp.full(1, 10.0))
-    heard = LAW.by_ack(start, back(acked=0.4), sender)
+    feedback = back(acked=0.4)
+    heard = LAW.by_ack(start, feedback, delays_apart(feedback), sender)
     assert float(heard.clean_acks[0]) == pytest.approx(0.4 / float(sender.packet[0]) / 4, rel=0.01)
 
 

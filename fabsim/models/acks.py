@@ -45,10 +45,13 @@ class Heard:
     marked_delay: Array
 
 
-def by_ack(feedback: Feedback, packet: Array, many: Array, busy: Array) -> Heard:
-    """What comes back in a step, on average: m is the odds of a mark, and not what chance makes of a packet or two.
+def by_ack(feedback: Feedback, delays: tuple[Array, Array], packet: Array, many: Array, busy: Array) -> Heard:
+    """What comes back in a step. The odds m are those that its packets had: where chance has marked them, and they are
+    few, those around them are taken to be like them, and clean ones share more than they would (of a packet a step, a
+    quarter of them marked, acknowledgements of clean ones tell of 0.75 of all bytes in place of 0.46).
 
     Args:
+        delays: see `delays_apart`.
         packet: units of a packet.
         many: clean packets that one acknowledgement stands for, n above.
         busy: [F] part of the time that the sender's port sends, r; 1 where no packet asks.
@@ -61,22 +64,13 @@ def by_ack(feedback: Feedback, packet: Array, many: Array, busy: Array) -> Heard
     nobody = silent**many
     run = (1.0 - nobody) / (1.0 - silent)
     told_marked = marked / (1.0 - silent) * (1.0 - many * nobody / run)
-    marked_delay, clean_delay = delays_apart(feedback)
+    marked_delay, clean_delay = delays
     return Heard(
         clean_acks=packets * jnp.maximum(1.0 / run - marked, 0.0),
         marked_acks=packets * marked,
         clean=feedback.acked * (1.0 - jnp.clip(told_marked, marked, 1.0)),
         clean_delay=clean_delay,
         marked_delay=marked_delay,
-    )
-
-
-def counted(heard: Heard, mean: Feedback, seen: Feedback, packet: Array) -> Heard:
-    """The same of packets as chance has trimmed and marked them: `seen` in place of the mean."""
-    some = mean.acked > 1e-9
-    part = jnp.where(some, seen.acked / jnp.where(some, mean.acked, 1.0), 1.0)
-    return dataclasses.replace(
-        heard, clean_acks=heard.clean_acks * part, marked_acks=seen.marked / packet, clean=heard.clean * part
     )
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fabsim.models.acks import Heard, by_ack, counted
+from fabsim.models.acks import Heard, by_ack, delays_apart
 from fabsim.models.chance import roll, scatter
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.typing import Array
@@ -153,22 +153,22 @@ class Nscc:
         """All acknowledgements of a step at once."""
         first = roll(state.dice)
         second = roll(first)
-        seen = self.by_chance(feedback, sender, first, second)
-        heard = counted(self.by_ack(state, feedback, sender), feedback, seen, sender.packet)
-        feedback = seen
+        delays = delays_apart(feedback)
+        feedback = self.by_chance(feedback, sender, first, second)
+        heard = self.by_ack(state, feedback, delays, sender)
         state = self.measure(replace(state, dice=second), heard, feedback.nacked / sender.packet, sender)
         marked = feedback.marked >= 0.5 * feedback.acked  # or nothing but trimmed packets came back
         state, acts, ignores = self.quick_adapt(state, feedback, sender, marked)
         return self.adjust(state, feedback, heard, sender, acts | ignores, acts | (ignores & marked))
 
-    def by_ack(self, state: NsccState, feedback: Feedback, sender: Sender) -> Heard:
+    def by_ack(self, state: NsccState, feedback: Feedback, delays: tuple[Array, Array], sender: Sender) -> Heard:
         """Packets as their acknowledgements show them; while the window has room, none asks for one. A flow that shares
         its port takes this for idle while others send, and has somewhat too many of its packets ask."""
         flight = sender.in_flight + feedback.acked + feedback.nacked  # as it was before this was heard
         fills = flight > state.window - 2.0 * sender.packet
         many = jnp.maximum(jnp.ceil(self.coalesced / (sender.packet * sender.unit) - 1e-3), 1.0)
         busy = jnp.where(fills, feedback.acked / jnp.maximum(sender.rate, 1e-9), 1.0)
-        return by_ack(feedback, sender.packet, many, busy)
+        return by_ack(feedback, delays, sender.packet, many, busy)
 
     def by_chance(self, feedback: Feedback, sender: Sender, first: Array, second: Array) -> Feedback:
         """What whole packets may have shown, some trimmed by chance and some of the others marked by chance."""
