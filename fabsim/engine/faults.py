@@ -150,8 +150,7 @@ def known(s: Setup, step: Array) -> Array:
     if s.faults is None or s.finds:
         return s.share
     f, p, time = s.faults, s.problem, step.astype(s.faults.begin.dtype)
-    ports = jnp.repeat(f.lives(time)[p.port_link], s.share.shape[1] // p.planes, -1)
-    share = s.share * living(p, f.lives(time - f.react)) * ports
+    share = s.share * living(p, f.lives(time - f.react)) * own_port(p, f.lives(time))
     whole = share.sum(-1, keepdims=True)
     return jnp.where(whole > 0, share / jnp.where(whole > 0, whole, 1.0), s.share)
 
@@ -180,6 +179,11 @@ def living(p: Problem, lives: Array) -> Array:
     """[L + 1] -> [F, K] whether all links of a path live, behind the sender's port."""
     fabric, egress = read(p.at, lives[:, None])
     return fabric[:, :, 0].prod(0) * jnp.repeat(egress[:, 0], p.route.shape[2] // p.planes, -1)
+
+
+def own_port(p: Problem, lives: Array) -> Array:
+    """[L + 1] -> [F, K] whether the sender's port of a path lives."""
+    return jnp.repeat(lives[p.port_link], p.route.shape[2] // p.planes, -1)
 
 
 def redirect(s: Setup, alive: Array) -> Setup:

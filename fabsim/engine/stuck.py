@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fabsim.engine.faults import FOR_EVER, living
+from fabsim.engine.faults import FOR_EVER, living, own_port
 from fabsim.engine.problem import Problem
 from fabsim.engine.setup import LATER
 from fabsim.engine.simulate import Frame
@@ -62,8 +62,7 @@ def whole_paths(problem: Problem, ever: Array) -> Array:
     assert problem.faults is not None
     f = problem.faults.inside(problem.dt, problem.classes)
     alive = f.left(ever.astype(f.speed.dtype))
-    ports = jnp.repeat(alive[problem.port_link], problem.route.shape[2] // problem.planes, -1)
-    return living(problem, alive) * ports
+    return living(problem, alive) * own_port(problem, alive)
 
 
 def changes_after(problem: Problem, now: float, idle: float) -> bool:
