@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from fabsim.bench.figure import SCENARIO, STEPS, Figure, least
-from fabsim.machine import cores
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,16 @@ def many(members: int) -> list[Figure]:
 
 def measure(members: int) -> None:
     """Print the times as JSON."""
+    from fabsim.options import use_device
+
+    use_device(None)
     import jax
 
-    devices = cores()
-    if jax.config.jax_platforms in (None, "", "cpu"):  # type: ignore[attr-defined]
-        jax.config.update("jax_num_cpu_devices", devices)
     from fabsim.engine.simulate import simulate
-    from fabsim.options import keep_compiled_programs
     from fabsim.scenario import load
     from fabsim.study.advance import run_batch
     from fabsim.sweeps.sweep import sweep
 
-    keep_compiled_programs()
     devices = len(jax.local_devices())
     problem, model = load(SCENARIO).compile()
 

@@ -155,7 +155,7 @@ def stack_first(items: Sequence[Any]) -> Any:
 
 def stack_leaf(column: Sequence[Any], differs: bool = False) -> tuple[Any, bool]:
     """One leaf of all members: itself where all have the same and nothing else is asked for, else stacked."""
-    if not differs and len(set(map(id, column))) == 1:
-        return column[0], False
-    whole = np.stack([np.asarray(x) for x in column], -1)
-    return (whole, True) if differs or (whole != whole[..., :1]).any() else (column[0], False)
+    first = column[0]
+    if not differs and all(x is first or np.array_equal(x, first) for x in column):
+        return first, False
+    return np.moveaxis(np.stack([np.asarray(x) for x in column]), 0, -1), True  # to stack on the last axis is slow

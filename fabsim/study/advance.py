@@ -173,7 +173,8 @@ def run_batch(
     make_room()
     spread = spread_out(batch, over(devices, like or batch.members), like)
     whole = (batch.problem, batch.model)
-    shared = jax.tree.map(lambda x, differs: None if differs else spread.put(x, False), whole, spread.differs)
+    alike = jax.tree.map(lambda x, differs: None if differs else x, whole, spread.differs)
+    shared = jax.device_put(alike, NamedSharding(spread.mesh, PartitionSpec()))
     parts = []
     for members in blocks(batch.members, spread.block):
         problem, model = spread.place(whole, shared, members)

@@ -63,9 +63,9 @@ class Baseline:
             site = fabric.site[src]
             rtt, nic = (np.array([getattr(one, name) for one in self.own])[site] for name in ("rtt", "nic"))
             scope = scope.but(site == fabric.site[dst], rtt, nic)
-        near = within_server(fabric, src, dst)
         for number, one in enumerate(self.own or (self,)):
             if one.inside is not None:
+                near = within_server(fabric, src, dst)
                 here = near if fabric.site is None else near & (fabric.site[src] == number)
                 scope = scope.but(here, one.inside.rtt, one.inside.nic)
         return scope
@@ -148,6 +148,8 @@ def default_queues(
     low = _part(ECN_LOW, packets, mtu, buffer) if ecn_low is None else ecn_low
     high = _part(ECN_HIGH, packets, mtu, buffer) if ecn_high is None else ecn_high
     own = ~np.isnan(fabric.buffer)
+    if not own.any():
+        return Queues(healthy * fabric.speed, low * fabric.speed, high * fabric.speed)
     buffers = np.where(own, fabric.buffer, healthy * fabric.speed)
     given = np.where(own, fabric.buffer, 0.0) / np.where(np.asarray(healthy) > 0, healthy, 1.0)
     scale = np.where(own & (ecn_low is None), np.where(np.asarray(healthy) > 0, given, 1.0), fabric.speed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,12 @@ def recovery_law(scenario: Document, base: Scope, real: Callable[[Any], Any]) ->
 
 def _named(section: Any) -> Any:
     """The class that a section names."""
-    module, name = section.law.split(":")
+    return _class(section.law)
+
+
+@cache
+def _class(law: str) -> Any:
+    module, name = law.split(":")
     return getattr(import_module(module), name)
 
 
