@@ -69,14 +69,17 @@ class Journal:
         return found
 
     def sheets(self) -> Iterator[tuple[int, Sheet]]:
-        """The finished shards, in order."""
+        """The finished shards, in order. Raises InputError for one that is damaged."""
         for number, file in sorted(self.done().items()):
+            if corrupt(file):
+                text = f"is damaged; run fabsim sweep FILE --out {self.folder} again, which does this shard anew"
+                raise InputError(f"{file}: {text}")
             yield number, decode(file)[""]
 
     def set_aside_corrupt(self) -> list[Path]:
         """Finds shards whose bytes are not those that were written, and renames them to *.corrupt: they are to be done
         again."""
-        found = [file for file in self.done().values() if checksum(file.read_bytes()) != file.stem.split("-")[1]]
+        found = [file for file in self.done().values() if corrupt(file)]
         for file in found:
             file.rename(file.with_suffix(".corrupt"))
         return found
@@ -137,6 +140,11 @@ def existing(folder: str | Path) -> Journal | None:
 def shards(folder: Path) -> Path:
     """Where the shards lie."""
     return folder / "shards"
+
+
+def corrupt(shard: Path) -> bool:
+    """Whether its bytes are not those that were written."""
+    return checksum(shard.read_bytes()) != shard.stem.split("-")[1]
 
 
 def checksum(content: bytes) -> str:

@@ -383,6 +383,9 @@ def test_a_corrupt_shard_is_found_named_and_done_again(folder: Path, reference: 
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
+    Path("d/sweep.h5").unlink()
+    with pytest.raises(fabsim.InputError, match=f"{victim}: is damaged; run fabsim sweep FILE --out d again"):
+        fabsim.open("d")
     with pytest.warns(UserWarning, match=f"{victim.name}: not what was written there"):
         again = fabsim.sweep(scenario, "d", progress=False)
     assert figures(again) == figures(reference)
