@@ -73,10 +73,14 @@ def run(
         store.check_target(out, force)
     picture = None if no_plot else picture_place(plot, scenario.name, force)
     packets = packet_times(scenario)
-    done = [
-        _named(run_one, variant, progress=not quiet, watch=watch, devices=devices)
-        for variant in scenario.variants.values()
-    ]
+    done, stopped = [], []
+    for variant in scenario.variants.values():
+        try:
+            done.append(run_one(variant, progress=not quiet, watch=watch, devices=devices))
+        except Stopped as error:  # the other cases are worth having
+            stopped.append(f"{variant.name}: {error}")
+    if not done:
+        raise Stopped("\n".join(stopped))
     click.echo(tables.summary(done, packets))
     if out is not None:
         results.write(done, out, force)
@@ -84,6 +88,8 @@ def run(
     if picture is not None:
         plots.save(plots.overview(done, packets), picture)
         click.echo(f"picture: {picture}")
+    if stopped:
+        raise Stopped("\n".join(stopped))
 
 
 @cli.command()
@@ -209,14 +215,6 @@ def info(device: str | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code, as fabsim.guard has it."""
     return guarded(cli, sys.argv[1:] if arguments is None else arguments)
-
-
-def _named(run_one: Any, variant: Any, **options: Any) -> Any:
-    """Run a case; if it stops, say which it was."""
-    try:
-        return run_one(variant, **options)
-    except Stopped as error:
-        raise Stopped(f"{variant.name}: {error}") from error
 
 
 def _part_of(table: Path) -> Path:

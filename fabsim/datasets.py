@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,8 @@ def _folder(folder: Path) -> xarray.Dataset:
     """A sweep, as far as it has come."""
     found = _journal(folder)
     if found.whole.is_file():
-        return open(found.whole)
+        with suppress(InputError):  # it is damaged: the shards are there still
+            return open(found.whole)
     from fabsim.scenario.scenario import validated
     from fabsim.scenario.text.source import read_text
     from fabsim.sweeps.design import design
@@ -76,8 +78,11 @@ def _journal(folder: Path) -> Journal:
 def _load(path: str | Path, group: str | None = None) -> xarray.Dataset:
     import xarray
 
-    with xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False) as dataset:
-        return dataset.load()
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False) as dataset:
+            return dataset.load()
+    except (OSError, RuntimeError, KeyError) as error:  # what h5py and h5netcdf say of bytes that were not written
+        raise InputError(f"{path}: is damaged and cannot be read ({error}); write it again") from None
 
 
 def _cases(path: str | Path, names: list[str]) -> xarray.Dataset:

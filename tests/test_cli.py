@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fabsim
 from fabsim.cli import cli, main
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -35,6 +36,20 @@ def test_a_run_prints_a_table_and_says_where_the_picture_is(small: str, capsys: 
     assert "mean" in out
     assert "picture: fabsim-out/small.png" in out
     assert Path("fabsim-out/small.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_case_that_stops_takes_no_other_with_it(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does one in another precision: once JAX has 64 bits, a law may not widen what it keeps in 32."""
+    fault = 'faults: [{link: "leaf0<->h0", at: 1 us, speed: 0}]'
+    more = f"transport: {{kind: nscc}}\ncases: {{wide: {{precision: float64}}, cut: {{{fault}}}, narrow: {{}}}}\n"
+    Path("cases.yaml").write_text(SMALL + more)
+    assert main(["run", "cases.yaml", "--out", "r.h5", "--quiet"]) == 3
+    told = capsys.readouterr()
+    assert [line.split()[0] for line in told.out.splitlines()[1:3]] == ["wide", "narrow"]
+    assert told.err.startswith("stopped: cut: no progress at ")
+    assert list(fabsim.open("r.h5").case.values) == ["wide", "narrow"]
+    assert main(["run", "cases.yaml", "--set", "cases={cut: {" + fault + "}}", "--no-plot"]) == 3
+    assert capsys.readouterr().out == ""
 
 
 def test_result_show_plot_export(small: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,6 +139,14 @@ def test_no_balancer_is_faster_where_a_spine_becomes_slow_on_the_way() -> None:
     assert took["ideal"] < 0.99 * took["bitmap"] < 0.95 * took["oblivious"]
 
 
+@pytest.mark.parametrize("down", [{"speed": 0}, {"flap": {"every": "20 us", "down": "5 us"}}], ids=["dead", "flap"])
+def test_a_link_that_goes_down_is_left_and_nothing_is_divided_by_it(down: dict[str, Any]) -> None:
+    """Four uplinks until then, three while it is down, and 8 us there and back for what was lost on it."""
+    sent = 4 * (2e6 * (1 + 64 / 4086)) / RATE * 1e6
+    slow = {"faults": [{"link": "leaf0<->spine1", "at": "10 us", **down}]}
+    assert sent / 4 < ends(**slow) < 10 + (sent - 40) / 3 + 8
+
+
 def test_a_sweep_over_the_speed_of_a_spine() -> None:
     sweep = {"grid": {"fabric.degraded": {
         "fast": [], "half": [{"link": "spine0", "speed": 0.5}]

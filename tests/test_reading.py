@@ -139,6 +139,12 @@ def test_the_text_says_what_failed(grid: xarray.Dataset) -> None:
     assert reasons(grid) == {"3 of 8 flows are unfinished": 1}
 
 
+def test_seeds_may_stand_anywhere_in_the_design(grid: xarray.Dataset) -> None:
+    """A row is the median over seeds, not over what comes after them in the file."""
+    for order in (("seed", "queue.buffer", "transport.window"), ("queue.buffer", "seed", "transport.window")):
+        assert as_text(grid.transpose(*order)).splitlines() == as_text(grid).splitlines()
+
+
 def test_a_part_of_a_sweep(grid: xarray.Dataset) -> None:
     for text in ("200", "200 kB", "0.2 MB"):
         assert at(grid, {"queue.buffer": text}).sizes["queue.buffer"] == 1

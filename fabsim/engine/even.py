@@ -20,6 +20,9 @@ ROUNDS = 4
 """Rounds of a step. From an even split these come within 2 % of the linear program where single links or spines are
 slow; the next steps go on from there."""
 
+DEAD = 1.0 / LATER
+"""Units per step of a link that an event has taken down: a load over it is large, and a number."""
+
 LEAST = 1e-6
 """Part of its share in the routing that a path keeps at least, so that it can come back."""
 
@@ -39,7 +42,7 @@ def even_split(s: Setup, flow: FlowState, queue: Array, share: Array) -> Array:
 
     def one_round(_: int, share: Array) -> Array:
         load = on_queues(split_by(s, share), wants) + queue / span
-        busy = busiest(s, load / jnp.maximum(room(s, load), LEAST * s.capacity))
+        busy = busiest(s, load / jnp.maximum(jnp.maximum(room(s, load), LEAST * s.capacity), DEAD))
         top = busy.max(-1, keepdims=True)
         less = share / jnp.where(top > 0, jnp.maximum(busy / jnp.where(top > 0, top, 1.0), LEAST), 1.0)
         less = jnp.maximum(less / less.sum(-1, keepdims=True), LEAST * s.share)

@@ -10,13 +10,14 @@ from fabsim.engine.state import State, TagState
 from fabsim.models.pfc import PfcQueue
 from fabsim.typing import Array
 
-NOT_FINITE, SLOT_TAKEN, RING_SHORT, STEP_LONG = 1, 2, 4, 8
+NOT_FINITE, SLOT_TAKEN, RING_SHORT, STEP_LONG, CUT_OFF = 1, 2, 4, 8, 16
 
 SENTENCES = {
     NOT_FINITE: "a value is not a number any more",
     SLOT_TAKEN: "grains of a coupled flow overtook each other; a larger grain, or 0 for a stream, would do",
     RING_SHORT: "the model's latencies or pause delays are longer than the problem was built for; build it with a "
     "larger ring",
+    CUT_OFF: "flows wait for links that are down and stay down",
     STEP_LONG: "the model's latencies are shorter than one step a link; build the problem with a smaller dt",
 }
 

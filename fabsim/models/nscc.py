@@ -246,7 +246,7 @@ class Nscc:
             state,
             window=jnp.clip(window, least, most),
             low=jnp.where(cuts, 0.0, low),
-            rising=jnp.where(cuts, 0.0, rising * 1.0),
+            rising=jnp.where(cuts, 0.0, rising).astype(state.rising.dtype),
             since_cut=jnp.where(cuts, 0.0, jnp.minimum(state.since_cut + 1.0, 1e6)),
             marks=jnp.where(cuts, 0.0, marks),
         )

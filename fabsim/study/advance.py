@@ -22,8 +22,13 @@ from fabsim.engine.state import State
 from fabsim.engine.trailing import trailing
 from fabsim.models.model import Model
 from fabsim.study.devices import AXIS, VECTOR, over, platform, side_by_side
+from fabsim.study.hopeless import hopeless
 from fabsim.study.series import Watched, laid, series, until_the_end
 from fabsim.typing import Array, Float, Int
+
+FIRST_LOOK = 8
+"""Chunks of steps after which members that have not ended are looked at, and again at each doubling: whether they ever
+can."""
 
 COMPILER: dict[str, dict[str, bool | int]] = {
     "cpu": {"xla_cpu_prefer_vector_width": 512, "xla_cpu_copy_insertion_use_region_analysis": True}
@@ -219,14 +224,20 @@ def run_block(
         names, links = watched.names, spread.put(np.maximum(watched.links, 0).T.astype(np.int32), True)
     seen: list[dict[str, Float]] = []
     done, go_on = 0, advance_all(platform(spread.mesh))
+    given_up, look = np.zeros(spread.block, np.int32), FIRST_LOOK * count
     while done < last:
         now = min(count, last - done)
         state, more, complete, kept = go_on(problem, model, state, links, spread, now, every, names)
         seen.append(jax.device_get(kept))
         tally, done = tally.add(more), done + now
-        if ((np.asarray(complete) & (until is None)) | (np.asarray(state.flags) != 0)).all():
+        ended = (np.asarray(complete) & (until is None)) | (np.asarray(state.flags) != 0)
+        if until is None and done >= look and not ended.all():
+            given_up = hopeless(problem, model, state, (*spread.differs, own(state)), ~ended, done * every * dt)
+            look = 2 * done
+        if (ended | (given_up != 0)).all():
             break
     completion, start, bits = (np.asarray(x) for x in finish_all(problem, model, state, spread))
+    bits = bits | given_up
     kept: dict[str, Float] = {}
     if watched is not None:
         frames = completion.max(0, initial=0.0) / dt / every if until is None else None

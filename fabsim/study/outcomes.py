@@ -19,8 +19,7 @@ from fabsim.study.catalogue import series_of
 from fabsim.study.metrics import Facts, reduce, stacked
 from fabsim.study.series import Watched, laid
 from fabsim.typing import Float, Int
-
-UNFINISHED = "flows are unfinished at the horizon"
+from fabsim.units import show_time
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def outcomes(
                 values = outcome.series[name] if name in outcome.series else getattr(outcome, name)
                 kept[name] = laid(kept.get(name), part, values, len(problems))
             for row in np.flatnonzero(np.asarray(failed)):
-                reasons[part[row]] = reason(int(outcome.flags[row]), np.asarray(outcome.completion[row]))
+                reasons[part[row]] = reason(int(outcome.flags[row]), np.asarray(outcome.completion[row]), how)
     return Outcomes(figures, reasons, kept, how.every * float(problems[0].dt))
 
 
@@ -142,9 +141,10 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
-def reason(bits: int, completion: Float) -> str:
+def reason(bits: int, completion: Float, how: How) -> str:
     """Why a run failed, in words."""
     if bits:
         return "; ".join(flags.sentences(bits))
     left = int((~np.isfinite(completion)).sum())
-    return f"{left} of {len(completion)} {UNFINISHED}"
+    end = how.horizon if how.until is None else how.until
+    return f"{left} of {len(completion)} flows have not ended after {show_time(end)}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from fabsim.spread import QUANTILES
 from fabsim.swept import NOT_RUN, SEED, axis, dims, figure, headlines, keys
+from fabsim.typing import Float
 
 if TYPE_CHECKING:
     import xarray
@@ -38,13 +39,11 @@ def footer(data: xarray.Dataset) -> str:
 
 def rows(data: xarray.Dataset) -> list[list[str]]:
     """The headline figures at each point, below their names."""
-    over = SEED if data.sizes.get(SEED, 1) > 1 else None
-    along = [dim for dim in dims(data) if dim != over]
+    along = [dim for dim in dims(data) if dim != SEED or data.sizes[SEED] == 1]
     axes = [axis(data, key) for dim in along for key in keys(data, dim)]
-    shape = tuple(data.sizes[dim] for dim in dims(data))
     shown = [figure(data, name) for name in headlines(data)]
-    columns = [one.values.reshape(*shape[: len(along)], -1) for one in shown]  # the seed is the last dimension
-    places = list(np.ndindex(shape[: len(along)]))
+    columns = [seeds_last(data, one.values) for one in shown]
+    places = list(np.ndindex(*(data.sizes[dim] for dim in along)))
     found = [[one.heading for one in [*axes, *shown]]]
     for place in places if len(places) <= ROWS else [*places[: ROWS // 2], None, *places[-ROWS // 2 :]]:
         if place is None:
@@ -53,6 +52,13 @@ def rows(data: xarray.Dataset) -> list[list[str]]:
         row = [one.labels[one.place[place[along.index(one.dim)]]] for one in axes]
         found.append(row + [spread(column[place]) for column in columns])
     return found
+
+
+def seeds_last(data: xarray.Dataset, values: Float) -> Float:
+    """The values of all points by the axes of the design, where several seeds come last, wherever they stand there."""
+    order = dims(data)
+    found = values.reshape([data.sizes[dim] for dim in order])
+    return np.moveaxis(found, order.index(SEED), -1) if data.sizes.get(SEED, 1) > 1 else found[..., None]
 
 
 def spread(values: Any) -> str:
