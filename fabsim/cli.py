@@ -81,7 +81,7 @@ def run(
             stopped.append(f"{variant.name}: {error}")
     if not done:
         raise Stopped("\n".join(stopped))
-    click.echo(tables.summary(done, packets))
+    click.echo("\n\n".join(filter(None, [tables.summary(done, packets), tables.collectives(done)])))
     if out is not None:
         results.write(done, out, force)
         click.echo(f"result: {out}")

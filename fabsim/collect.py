@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from fabsim.engine.run import Run
 from fabsim.engine.simulate import ByClass, Frame
 from fabsim.results import Result, duration
 from fabsim.topology import Fabric, find_links, link_names
-from fabsim.typing import Float, Int
+from fabsim.typing import Bool, Float, Int
 from fabsim.workload.flows import Flows
 
 SHARING = "proportional: bytes leave a port in proportion to what each flow has waiting there (well-mixed queue)"
@@ -23,6 +23,17 @@ SHARING = "proportional: bytes leave a port in proportion to what each flow has 
 
 Watch = int | Literal["all"] | Sequence[int] | Sequence[str]
 """Links whose series are kept: how many of the busiest, all, or these numbers or names."""
+
+
+class Group(Protocol):
+    """A collective: its name, which flows [F] belong to it, and the bytes by which bus bandwidth is reckoned."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def flows(self) -> Bool: ...
+    @property
+    def volume(self) -> float: ...
 
 
 def collect(
@@ -38,6 +49,7 @@ def collect(
     watch: Watch = 32,
     classes: Sequence[str] = ("all",),
     traffic_class: Int | None = None,
+    collectives: Sequence[Group] = (),
 ) -> Result:
     """Makes the tables of a run.
 
@@ -49,6 +61,7 @@ def collect(
         watch: links whose series are kept; the busiest are those of the largest queue, then of the most bytes.
         classes: names of the classes of traffic.
         traffic_class: [F] class of each flow; the first if None.
+        collectives: groups of flows that work together.
 
     Raises:
         InputError: `watch` names no link.
@@ -96,6 +109,7 @@ def collect(
         marked=_total(frames.marked),
         dropped=_total(frames.dropped),
         paused=np.zeros(fabric.links) if frames.paused is None else _total(frames.paused),
+        **_collectives(collectives, start, completion),
         classes=np.array(classes, dtype=object),
         class_sent=_total(by.sent),
         class_utilisation=_ratio(_total(by.sent), able),
@@ -115,6 +129,18 @@ def collect(
         series_marked=np.asarray(frames.marked)[:, watched],
         series_dropped=np.asarray(frames.dropped)[:, watched],
     )
+
+
+def _collectives(groups: Sequence[Group], start: Float, completion: Float) -> dict[str, Any]:
+    """Columns of the collectives: names, starts, times and bus bandwidths."""
+    begin = np.array([start[group.flows].min() for group in groups])
+    time = np.array([completion[group.flows].max() for group in groups]) - begin
+    return {
+        "collectives": np.array([group.name for group in groups], dtype=object),
+        "collective_start": begin,
+        "collective_time": time,
+        "busbw": _ratio([group.volume for group in groups], time),
+    }
 
 
 def by_class(frames: Frame) -> ByClass:

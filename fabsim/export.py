@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -14,8 +14,15 @@ from fabsim.errors import InputError
 from fabsim.results import COLUMNS, Result
 from fabsim.tables import five
 
-Table = Literal["summary", "flows", "links", "classes", "series", "seeds"]
-_AXIS = {"flows": "flow", "links": "link", "classes": "classes", "series": "time", "seeds": "seed"}
+Table = Literal["summary", "flows", "collectives", "links", "classes", "series", "seeds"]
+_AXIS = {
+    "flows": "flow",
+    "collectives": "collectives",
+    "links": "link",
+    "classes": "classes",
+    "series": "time",
+    "seeds": "seed",
+}
 
 
 def as_csv(results: Sequence[Result], table: Table = "flows") -> str:
@@ -43,7 +50,7 @@ def _rows(result: Result, table: Table) -> tuple[list[str], Iterable[Sequence[An
         names = ["min", "mean", "p50", "p99", "max"]
         return ["flows", *(f"{name}_s" for name in names)], [[len(result.size), *five(result.duration)]]
     if table not in _AXIS:
-        raise InputError(f'no table is named "{table}"; there are summary, flows, links, classes, series, seeds')
+        raise InputError(f'no table is named "{table}"; there are {", ".join(get_args(Table))}')
     if table == "series":
         return _long(result, "time_s", result.time.tolist(), result.watched.tolist(), ("time", "watched"))
     if table == "classes":
@@ -52,8 +59,8 @@ def _rows(result: Result, table: Table) -> tuple[list[str], Iterable[Sequence[An
         return _seeds(result)
     columns = [item for item in COLUMNS if item.metadata["dims"] == (_AXIS[table],)]
     arrays = [getattr(result, item.name).tolist() for item in columns]
-    number = [] if table == "links" else [list(range(len(arrays[0])))]
-    heads = [] if table == "links" else ["flow"]
+    number = [list(range(len(arrays[0])))] if table == "flows" else []
+    heads = ["flow"] if table == "flows" else []
     return [*heads, *map(_heading, columns)], zip(*number, *arrays, strict=True)
 
 
@@ -96,7 +103,7 @@ def _as_object(result: Result) -> dict[str, Any]:
             for item in COLUMNS
             if item.metadata["dims"] == (_AXIS[table],)
         }
-        for table in ("flows", "links")
+        for table in ("flows", "collectives", "links")
     }
     if result.ensemble is not None:
         figures = result.ensemble.figures.items()

@@ -91,6 +91,11 @@ class Result:
     dropped: Float = column("link", "B", "bytes dropped, trimmed or lost on the link")
     paused: Float = column("link", "s", "time for which the link had to be silent, since its head asked for it (PFC)")
 
+    collectives: NDArray = column("collectives", "", "place in the traffic, kind and ranks of each collective")
+    collective_start: Float = column("collectives", "s", "when its first flow started")
+    collective_time: Float = column("collectives", "s", "from then to its last byte; infinite where that did not come")
+    busbw: Float = column("collectives", "B/s", "its bus bandwidth, as nccl-tests has it")
+
     classes: NDArray = column("classes", "", "classes of traffic; one named all, where none is declared")
     class_sent: Float = column("classes link", "B", "bytes of data that left, by class")
     class_utilisation: Float = column("classes link", "1", "sent over what the link could have carried, by class")

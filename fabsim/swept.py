@@ -25,7 +25,7 @@ NOT_RUN = "not run yet"
 MORE = ("goodput", "busbw")
 """Figures of which more is better; of all others less is."""
 
-HEADLINES = ("last_completion", "completion_mean", "completion_p99", "slowdown_mean", "busbw", "queue_peak", "dropped")
+HEADLINES = ("last_completion", "completion_mean", "completion_p99", "busbw", "slowdown_mean", "queue_peak", "dropped")
 """Figures that a reader is shown first, where the sweep has kept them."""
 
 FEW = 4

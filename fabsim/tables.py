@@ -19,7 +19,7 @@ _TOTALS = ("again", "dropped", "marked", "queue_peak")
 
 def show(results: Sequence[Result], packets: Packets | None = None, busiest: int = 10) -> str:
     """All there is to say about a result file on one screen or two."""
-    parts = [summary(results, packets), totals(results)]
+    parts = [summary(results, packets), *filter(None, [collectives(results)]), totals(results)]
     parts += [f"{result.name}: classes of traffic\n{by_class(result)}" for result in results if len(result.classes) > 1]
     parts += [f"{result.name}: busiest links\n{busiest_links(result, busiest)}" for result in results]
     return "\n\n".join(parts)
@@ -58,6 +58,19 @@ def summary(results: Sequence[Result], packets: Packets | None = None) -> str:
         if result.ensemble is not None and (missing := int((result.ensemble.figures["failed"].values > 0).sum()))
     ]
     return "\n".join([align([header + ["slowdown mean", "p99"] * slowdowns, *rows]), *unfinished])
+
+
+def collectives(results: Sequence[Result]) -> str:
+    """Times and bus bandwidths of the collectives, equal ones in one row; nothing where there are none. Of an ensemble
+    the figures of its first seed."""
+    header = ["collectives", "groups", "fastest (us)", "slowest (us)", "busbw (Gbps)"]
+    rows = []
+    for result in results:
+        for name in dict.fromkeys(result.collectives):
+            mine = result.collectives == name
+            times = _microseconds([result.collective_time[mine].min(), result.collective_time[mine].max()])
+            rows.append([f"{result.name}, {name}", str(mine.sum()), *times, f"{result.busbw[mine].min() * 8e-9:.1f}"])
+    return align([header, *rows]) if rows else ""
 
 
 def totals(results: Sequence[Result]) -> str:

@@ -52,6 +52,37 @@ def test_a_case_that_stops_takes_no_other_with_it(small: str, capsys: pytest.Cap
     assert capsys.readouterr().out == ""
 
 
+def test_collectives_stand_in_run_show_export_and_sweep(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two rings of two: 2 (n - 1) / n = 1, so that the bus bandwidth is the size over the time."""
+    traffic = "traffic=[{kind: ring, size: 1 MB, groups: [[0, 2], [1, 3]]}, {kind: shift, by: 1, size: 1 kB}]"
+    assert main(["run", small, "--set", traffic, "--out", "r.h5", "--no-plot"]) == 0
+    row = capsys.readouterr().out.splitlines()[-2].split()
+    assert row[:5] == ["small,", "traffic.0:", "ring", "of", "2"]
+    groups, fastest, slowest, busbw = map(float, row[5:])
+    assert groups == 2
+    assert 0 < fastest <= slowest
+    assert busbw == pytest.approx(8e-3 * 1e6 / slowest, rel=2e-3)
+    assert main(["show", "r.h5"]) == 0
+    assert " ".join(row[2:]) in " ".join(capsys.readouterr().out.split())
+    assert main(["export", "r.h5", "--table", "collectives"]) == 0
+    heads, *rows = capsys.readouterr().out.splitlines()
+    assert heads == "case,collectives,collective_start_s,collective_time_s,busbw_B_per_s"
+    assert len(rows) == 2
+    found = fabsim.sweep(fabsim.load(small, traffic=[{"kind": "ring", "size": "1 MB"}], sweep={"seeds": 2}))
+    assert {"busbw", "collective_time"} <= set(found.data_vars)
+
+
+def test_figures_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (
+        ("slowdown", "slowdown_p99"), ("utilisation", "what the link could have carried"), ("busbw", "nccl-tests"),
+        ("completion_p99.9", "99.9th percentile of the completion time (s)"), ("metrics", "sweep.metrics"),
+        ("sweep.metrics", "goodput"),
+    ):  # fmt: skip
+        assert main(["explain", name]) == 0
+        assert text in capsys.readouterr().out
+    assert main(["explain", "slowup"]) == 2
+
+
 def test_result_show_plot_export(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", small, "--out", "r.h5", "--no-plot"]) == 0
     assert main(["show", "r.h5"]) == 0

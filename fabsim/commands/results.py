@@ -75,7 +75,7 @@ def diff(first: str, second: str, cases: Sequence[str], flows: int, links: int) 
 @click.command()
 @click.argument("result", metavar="R.h5|DIR")
 @click.option(
-    "--table", type=click.Choice(["summary", "flows", "links", "classes", "series", "seeds"]),
+    "--table", type=click.Choice(["summary", "flows", "collectives", "links", "classes", "series", "seeds"]),
     help="Of a run: what to write as CSV; flows, if not given.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Of a run: everything but the series, as JSON.")

@@ -11,6 +11,7 @@ from fabsim.errors import InputError, InputWarning
 from fabsim.results import Result
 from fabsim.scenario.compile.arrays import assemble
 from fabsim.scenario.compile.classes import traffic_class
+from fabsim.scenario.compile.collectives import collectives
 from fabsim.scenario.compile.memory import refuse_too_large_for
 from fabsim.scenario.compile.network import Network
 from fabsim.scenario.compile.zero_load import zero_load
@@ -116,4 +117,5 @@ def advance(
         watch=watch,
         classes=[own.name for own in scenario.queue.classes] or ["all"],
         traffic_class=traffic_class(scenario, net.entry),
+        collectives=collectives(scenario, net),
     )

@@ -47,6 +47,9 @@ METRICS = (
 )  # fmt: skip
 """What is kept where a scenario does not say."""
 
+OF_COLLECTIVES = ("collective_time", "busbw")
+"""And of one with collectives."""
+
 TraceName = Literal[
     "completion", "start", "series_queue", "series_peak", "series_utilisation", "series_marked", "series_dropped"
 ]

@@ -62,10 +62,13 @@ def whole(scenario: Scenario, resolved: str, design: Design, sheets: Iterable[Sh
 
 
 def metrics_of(scenario: Scenario) -> tuple[str, ...]:
-    """What is kept of each run."""
-    from fabsim.study.catalogue import METRICS
+    """What is kept of each run: what is asked for, or else all that its traffic has."""
+    from fabsim.scenario.keys.traffic import AllToAll, Ring
+    from fabsim.study.catalogue import METRICS, OF_COLLECTIVES
 
-    return METRICS if scenario.sweep is None else scenario.sweep.metrics or METRICS
+    together = any(isinstance(entry, Ring | AllToAll) for entry in scenario.traffic)
+    asked = None if scenario.sweep is None else scenario.sweep.metrics
+    return asked or (*METRICS, *(OF_COLLECTIVES if together else ()))
 
 
 def coordinates(design: Design) -> dict[str, Variable]:

@@ -20,10 +20,12 @@ class Collective:
     """One group of hosts that works together.
 
     Attributes:
+        name: its place in the traffic, and what it is.
         flows: [F] which flows belong to it.
         volume: bytes whose quotient by the time is the bus bandwidth.
     """
 
+    name: str
     flows: Bool
     volume: float
 
@@ -36,13 +38,13 @@ def collectives(scenario: Document, net: Network) -> list[Collective]:
     """
     found = []
     for number, entry in enumerate(scenario.traffic):
-        mine = net.entry == number
+        mine, name = net.entry == number, f"traffic.{number}: {entry.kind}"
         if isinstance(entry, Ring):
             for group in entry.groups or (tuple(range(entry.ranks or net.fabric.hosts)),):
                 ranks = len(group)
                 volume = entry.size * 2.0 * (ranks - 1) / ranks
-                found.append(Collective(mine & np.isin(net.flows.src, group), volume))
+                found.append(Collective(f"{name} of {ranks}", mine & np.isin(net.flows.src, group), volume))
         elif isinstance(entry, AllToAll):
             ranks = len(np.unique(net.flows.src[mine]))
-            found.append(Collective(mine, entry.size * (ranks - 1)))
+            found.append(Collective(f"{name} of {ranks}", mine, entry.size * (ranks - 1)))
     return found

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from fabsim.errors import InputError
+from fabsim.scenario.guide.figures import figures
 from fabsim.scenario.guide.reference import Key, Path, all_keys, all_kinds, find, first_sentence, keys_of
 from fabsim.scenario.keys.fields import Section
 
@@ -26,11 +27,12 @@ def explain(wanted: str | None = None) -> str:
         return tree()
     name = ".".join(step for step in wanted.split(".") if not step.isdigit())
     parts = [_kind(*all_kinds()[name])] if name in all_kinds() else []
+    parts += filter(None, [figures(wanted.removeprefix("sweep."))])
     try:
         found = find(wanted)
     except InputError:
         if parts:
-            return parts[0]
+            return "\n\n".join(parts)
         raise
     parts += [_section(keys[0]) if keys[0].inside else _entry(keys) for keys in _alike(found)]
     others = [key.dotted for key in all_keys() if key.name == name and key not in found]
