@@ -28,7 +28,7 @@ def hopeless(
     bits = np.zeros(len(left), np.int32)
     if problem.faults is None:
         return bits
-    for number in np.flatnonzero(left):
+    for number in np.flatnonzero(left).tolist():
         p, m, its = member((problem, model, state), differs, number)
         begun = under_way(its)
         if begun.any() and cut_off_for_good(p, m.split.weight, its, now)[begun].all():
