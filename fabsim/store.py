@@ -179,14 +179,16 @@ def _name_axes(group: h5py.Group, variables: Mapping[str, Variable]) -> None:
     """Says which axes variables share, as netCDF-4 does in HDF5: an axis is a dimension scale, which is the variable of
     its own name, or else one without values, and is attached to the axes of variables."""
     sizes = {dim: size for x in variables.values() for dim, size in zip(x.dims, x.values.shape, strict=True)}
+    scales: dict[str, Any] = {}
     for dim, size in sizes.items():
-        if dim not in variables:
-            group.create_dataset(dim, (size,), ">f4")
-        group[dim].make_scale(dim if dim in variables else f"{_NO_VARIABLE.decode()}. {size:10d}")
+        empty = dim not in variables
+        scales[dim] = group.create_dataset(dim, (size,), ">f4") if empty else group[dim]
+        scales[dim].make_scale(f"{_NO_VARIABLE.decode()}. {size:10d}" if empty else dim)
     for name, variable in variables.items():
+        stored: Any = group[name]
         for axis, dim in enumerate(variable.dims):
             if dim != name:
-                group[name].dims[axis].attach_scale(group[dim])
+                stored.dims[axis].attach_scale(scales[dim])
 
 
 def _get(group: h5py.Group) -> Sheet:

@@ -63,7 +63,9 @@ def test_csv_keeps_all_digits(result: Result) -> None:
 
 
 def test_an_unknown_table_is_refused(result: Result) -> None:
-    with pytest.raises(InputError, match='no table is named "flow"; there are summary, flows, links, classes, series'):
+    with pytest.raises(
+        InputError, match='no table is named "flow"; there are summary, flows, collectives, links, classes'
+    ):
         as_csv([result], "flow")  # pyright: ignore[reportArgumentType]
 
 

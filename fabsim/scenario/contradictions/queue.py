@@ -19,8 +19,8 @@ def queue(scenario: Sections) -> Iterator[Fault]:
     memory = getattr(scenario.queue, "memory", None)
     if isinstance(memory, Amount) and memory.value == 0:
         yield ("queue", "memory"), "a switch without memory passes nothing, given 0; write it like 16 MB"
-    said = said_of_links(scenario.queue) if scenario.queue.links else ()
     for number, entry in enumerate(scenario.queue.links):
+        said = said_of_links(scenario.queue)
         if all(getattr(entry, key) is None for key in said):
             text = f"{shown(entry.link)} is listed, but nothing changes; give {', '.join(said[:-1])} or {said[-1]}"
             yield ("queue", "links", number), text
