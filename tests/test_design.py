@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,6 +136,52 @@ def test_refusals(sweep: dict[str, Any], says: str) -> None:
         of(**sweep)
     assert says in str(error.value)
     assert len(error.value.sentences) == 1
+
+
+MARKS = BASE | {"queue": {"kind": "trim", "buffer": "400 kB", "ecn_low": "40 kB", "ecn_high": "60 kB"}}
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        {"zip": {"queue.ecn_low": ["40 kB", "80 kB"], "queue.ecn_high": ["60 kB", "120 kB"]}},
+        {"zip": {"queue.ecn_low": {"a": "80 kB"}, "queue.ecn_high": {"b": "120 kB"}}},
+        {"grid": {"queue.ecn_low": ["80 kB", "40 kB"], "queue.ecn_high": ["60 kB", "70 kB", "120 kB"]}},
+        {"grid": {"queue.ecn_low": ["80 kB"]}, "zip": {"queue.ecn_high": ["120 kB"], "seed": [3]}},
+        {"grid": {"queue.xoff": ["100 kB"], "queue.kind": ["trim", "pfc"]}},
+        {"sample": {"count": 4, "ranges": {"queue.ecn_low": {"low": "70 kB", "high": "80 kB"},
+                                           "queue.ecn_high": {"low": "90 kB", "high": "99 kB"}}}},
+    ],
+)  # fmt: skip
+def test_values_that_go_together_are_tried_together(sweep: dict[str, Any]) -> None:
+    """None of them goes with what the file says, each does with another that the sweep varies."""
+    assert fabsim.load(MARKS | {"sweep": sweep}).sweep is not None
+
+
+@pytest.mark.parametrize(
+    ("sweep", "says"),
+    [
+        ({"zip": {"queue.ecn_low": ["40 kB", "80 kB"], "queue.ecn_high": ["60 kB", "70 kB"]}}, "above ecn_high (70"),
+        ({"zip": {"queue.ecn_low": ["40 kB", "80 kB"], "queue.ecn_high": ["60 kB", "2 us"]}}, "is a time"),
+        ({"grid": {"queue.ecn_low": ["50 kB", "80 kB"], "seed": [1, 2]}}, "above ecn_high (60000 B), given 80000 B"),
+        ({"grid": {"queue.ecn_low": ["50 us"], "queue.ecn_high": ["60 kB", "99 kB"]}}, "is a time"),
+        ({"grid": {"queue.ecn_low": ["130 kB"], "queue.ecn_high": ["60 kB", "99 kB"]}}, "above ecn_high (60000 B)"),
+    ],
+)
+def test_a_value_that_goes_with_none_is_refused(sweep: dict[str, Any], says: str) -> None:
+    with pytest.raises(fabsim.InputError) as error:
+        fabsim.load(MARKS | {"sweep": sweep})
+    (line,) = error.value.sentences
+    assert says in line
+
+
+def test_each_zipped_fault_is_told_at_its_own_place(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    base = "\n".join(f"{key}: {json.dumps(value)}" for key, value in BASE.items())
+    file.write_text(f"sweep:\n  zip:\n    queue.buffer: [1 kB, 1 us]\n    packet.mtu: [1 kB, 0 B]\n{base}")
+    with pytest.raises(fabsim.InputError) as error:
+        fabsim.load(file)
+    assert [line.partition(": sweep.zip: ")[0] for line in error.value.sentences] == [f"{file}:3:26", f"{file}:4:24"]
 
 
 def test_metrics_by_percentile() -> None:

@@ -21,6 +21,7 @@ from fabsim.scenario.text.document import Document
 from fabsim.scenario.text.override import override
 from fabsim.scenario.text.sentences import in_order, locate, sentences
 from fabsim.scenario.text.source import KeyPath, Source, from_dict, read_file
+from fabsim.scenario.tried import case, case_faults, changed, sweep_faults
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -64,8 +65,8 @@ class Scenario(Document):
         """The cases by name, each a scenario without cases; without any, this scenario under its own name."""
         if not self.cases:
             return {self.name: self.single()}
-        single = _single(self._source)
-        return {case: validated(override(single, *_case(self._source, case))) for case in self.cases}
+        single = self.single()
+        return {name: changed(single, case(self._source, name)) for name in self.cases}
 
 
 def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None, **more: Any) -> Scenario:
@@ -99,7 +100,7 @@ def validated(source: Source) -> Scenario:
     if not lines:
         lines += [source.sentence(path, text) for path, text in contradictions(scenario)]
     if not lines:
-        lines += _case_faults(scenario) + _sweep_faults(scenario)
+        lines += case_faults(scenario) + sweep_faults(scenario)
     if lines:
         raise InputError(in_order(dict.fromkeys(lines)))
     return scenario
@@ -147,46 +148,3 @@ def _without(source: Source, paths: list[KeyPath]) -> Source:
             holder = holder[step]
         del holder[path[-1]]
     return replace(source, data=data)
-
-
-def _case(source: Source, case: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The overrides of a case, and where each stands."""
-    values = source.data["cases"][case]
-    return {"name": case, **values}, {key: source.place(("cases", case, key)) + f": cases.{case}" for key in values}
-
-
-def _case_faults(scenario: Scenario) -> list[str]:
-    """What is wrong with the cases."""
-    cases, source = scenario.cases, scenario.source
-    single = scenario.single() if cases else scenario
-    return [line for case in cases for line in _faults(single, *_case(source, case))]
-
-
-def _sweep_faults(scenario: Scenario) -> list[str]:
-    """What is wrong with the values of a sweep, each tried alone."""
-    if scenario.sweep is None:
-        return []
-    source, single = scenario.source, scenario.single()
-    section = source.data.get("sweep") or {}
-    lines: list[str] = []
-    for where in ("grid", "zip"):
-        for key, values in (section.get(where) or {}).items():
-            for label, value in values.items() if isinstance(values, dict) else enumerate(values):
-                place = source.place(("sweep", where, key, label)) + f": sweep.{where}"
-                lines += _faults(single, {key: value}, {key: place})
-    for key, span in ((section.get("sample") or {}).get("ranges") or {}).items():
-        for bound in ("low", "high"):
-            place = source.place(("sweep", "sample", "ranges", key, bound)) + ": sweep.sample.ranges"
-            faults = _faults(single, {key: span[bound]}, {key: place})
-            lines += faults
-            if faults:  # the other bound says the same
-                break
-    return lines
-
-
-def _faults(scenario: Scenario, values: Mapping[str, Any], places: Mapping[str, str]) -> list[str]:
-    try:
-        scenario.change(values, places)
-    except InputError as error:
-        return error.sentences
-    return []

@@ -1,0 +1,110 @@
+"""Values of cases and sweeps, tried on the scenario before any of them is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from fabsim.errors import InputError
+from fabsim.scenario.text.source import Source
+
+if TYPE_CHECKING:
+    from fabsim.scenario.scenario import Scenario
+
+Values = dict[str, tuple[Any, str]]
+"""What keys become, and where each value stands."""
+Axis = list[Values]
+"""One dimension of a sweep: the values at each place along it."""
+PEERS = 8
+"""Places along the other axes that are tried with a value that cannot stand alone; besides, its own and the last."""
+
+
+def case(source: Source, name: str) -> Values:
+    """The overrides of a case."""
+    values = source.data["cases"][name]
+    own = {key: (value, f"{source.place(('cases', name, key))}: cases.{name}") for key, value in values.items()}
+    return {"name": (name, source.place(("cases", name))), **own}
+
+
+def changed(scenario: Scenario, values: Values) -> Scenario:
+    """The scenario with some values. Raises InputError, with their places."""
+    given = {key: value for key, (value, _) in values.items()}
+    return scenario.change(given, {key: place for key, (_, place) in values.items()})
+
+
+def case_faults(scenario: Scenario) -> list[str]:
+    """What is wrong with the cases."""
+    source = scenario.source
+    single = scenario.single() if scenario.cases else scenario
+    return [line for name in scenario.cases for line in _faults(single, case(source, name))]
+
+
+def sweep_faults(scenario: Scenario) -> list[str]:
+    """What is wrong with the values of a sweep."""
+    if scenario.sweep is None:
+        return []
+    single, choices, bounds = scenario.single(), _choices(scenario.source), _bounds(scenario.source)
+    axes = [*choices, *bounds]
+    lines: list[str] = []
+    for number, axis in enumerate(axes):
+        places = (_refused(single, axes, number, place) for place in range(len(axis)))
+        found = [faults for faults in places if faults]
+        told = found if number < len(choices) else found[:1]  # the other bound says the same
+        lines += chain.from_iterable(told)
+    return lines
+
+
+def _choices(source: Source) -> list[Axis]:
+    """The axes of a grid, and the one of a zip: its values go together."""
+    section = source.data.get("sweep") or {}
+
+    def axis(where: str, key: str, values: Any) -> Axis:
+        labelled = values.items() if isinstance(values, dict) else enumerate(values)
+        return [{key: (value, f"{source.place(('sweep', where, key, at))}: sweep.{where}")} for at, value in labelled]
+
+    grid = [axis("grid", key, values) for key, values in (section.get("grid") or {}).items()]
+    zipped = [axis("zip", key, values) for key, values in (section.get("zip") or {}).items()]
+    return [*grid, *([[_merged(peers) for peers in zip(*zipped, strict=True)]] if zipped else [])]
+
+
+def _bounds(source: Source) -> list[Axis]:
+    """Both bounds of each range of a sample."""
+    sample = (source.data.get("sweep") or {}).get("sample") or {}
+    where = ("sweep", "sample", "ranges")
+
+    def place(key: str, bound: str) -> str:
+        return f"{source.place((*where, key, bound))}: {'.'.join(where)}"
+
+    ranges = (sample.get("ranges") or {}).items()
+    return [[{key: (span[bound], place(key, bound))} for bound in ("low", "high")] for key, span in ranges]
+
+
+def _refused(single: Scenario, axes: list[Axis], number: int, place: int) -> list[str]:
+    """What is wrong with the values at a place of an axis: nothing where they can stand alone, or with some values of
+    the other axes. Which points cannot be built then is for the plan of the sweep to tell."""
+    found = _faults(single, axes[number][place])
+    goes = found and any(not _faults(single, values) for values in _together(axes, number, place))
+    return [] if goes else found
+
+
+def _together(axes: list[Axis], number: int, place: int) -> Iterator[Values]:
+    """The values at a place of one axis with some of those of all others, in the order of the axes."""
+    longest = max((len(axis) for at, axis in enumerate(axes) if at != number), default=0)
+    if not longest:
+        return
+    for peer in dict.fromkeys((place, *range(min(PEERS, longest)), longest - 1)):
+        peers = [min(peer, len(axis) - 1) for axis in axes]
+        yield _merged(axis[place if at == number else peers[at]] for at, axis in enumerate(axes))
+
+
+def _merged(parts: Iterable[Values]) -> Values:
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def _faults(scenario: Scenario, values: Values) -> list[str]:
+    try:
+        changed(scenario, values)
+    except InputError as error:
+        return error.sentences
+    return []
