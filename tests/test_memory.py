@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import fabsim
 from fabsim.engine.wires import CELLS
 from fabsim.machine import EXTRA, LOOPS, ask_for_vectors
 from fabsim.scenario.compile import memory
-from fabsim.scenario.length import ideal_seconds
+from fabsim.scenario.length import ideal_seconds, routed_seconds
 
 SCENARIO = {
     "fabric": {"kind": "fat_tree", "k": 8, "rate": "400 Gbps", "latency": "1 us"},
@@ -43,15 +44,38 @@ def test_a_run_whose_frames_do_not_fit_is_refused_before_it_begins(monkeypatch: 
         fabsim.run(scenario, progress=False)
 
 
-def test_how_soon_a_run_can_end_is_told_by_what_no_balancer_changes() -> None:
-    """A slow spine holds up who must cross it, and not who may move away."""
+def test_how_soon_a_run_can_end_is_told_by_what_no_byte_can_avoid() -> None:
+    """A slow spine holds up who has no other path; what is sprayed over it and lost is sent again over others, and may
+    be through in less than the spine would need for its share."""
     fabric = {"kind": "leaf_spine", "leaves": 2, "spines": 4, "hosts_per_leaf": 4, "rate": "400 Gbps",
               "latency": "1 us", "degraded": [{"link": "spine0", "speed": 0.001}]}  # fmt: skip
-    scenario = fabsim.load({"fabric": fabric, "routing": {"kind": "drawn"}, "traffic": SCENARIO["traffic"]})
-    moves = scenario.change({"balancer": {"kind": "bitmap"}})
-    assert ideal_seconds(scenario, scenario.network()).max() > 1e-3
+    spray = fabsim.load({"fabric": fabric, "routing": {"kind": "all"}, "traffic": SCENARIO["traffic"]})
+    single = spray.change({"routing": {"kind": "ecmp"}})
     wire = 2e6 * 4150 / 4086 / 50e9
-    assert ideal_seconds(moves, moves.network()).max() == pytest.approx(wire, rel=0.01)
+    net = single.network()
+    flows = np.bincount(net.routes.path[net.routes.path >= 0], minlength=net.fabric.links)
+    assert ideal_seconds(single, net) == pytest.approx(flows[net.fabric.speed < 1].max() * 1000 * wire, rel=0.01)
+    assert ideal_seconds(spray, spray.network()) == pytest.approx(wire, rel=0.01)
+    assert routed_seconds(spray, spray.network()).max() > 100 * wire
+
+
+def test_ports_of_a_host_hold_it_up_together() -> None:
+    """Two planes, and a port of each host in both, of which one is slow: what it loses may take the other one."""
+    fabric = {"kind": "multi_plane", "planes": 2, "leaves": 2, "spines": 2, "hosts_per_leaf": 2, "rate": "200 Gbps",
+              "latency": "1 us", "degraded": [{"link": "h*->p1.leaf*", "speed": 0.25}]}  # fmt: skip
+    scenario = fabsim.load({"fabric": fabric, "routing": {"kind": "all"}, "traffic": SCENARIO["traffic"]})
+    sent = 2e6 * 4150 / 4086 / 25e9 / 1.25
+    assert ideal_seconds(scenario, scenario.network()) == pytest.approx(sent, rel=0.01)
+
+
+def test_no_run_ends_before_it_can() -> None:
+    """A sprayed permutation, of which a slow link would take four times as long for its share."""
+    fabric = {"kind": "leaf_spine", "leaves": 2, "spines": 4, "hosts_per_leaf": 4, "rate": "400 Gbps",
+              "latency": "1 us", "degraded": [{"link": "leaf*->spine0", "speed": 0.25}]}  # fmt: skip
+    scenario = fabsim.load({"fabric": fabric, "routing": {"kind": "all"}, "transport": {"kind": "nscc"},
+                            "traffic": [{"kind": "shift", "by": 4, "size": "2 MB"}]})  # fmt: skip
+    net, last = scenario.network(), fabsim.run(scenario, progress=False).completion.max()
+    assert ideal_seconds(scenario, net) <= last < routed_seconds(scenario, net).max()
 
 
 def test_grows_with_flows_paths_and_precision() -> None:

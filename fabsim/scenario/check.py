@@ -13,7 +13,7 @@ from fabsim.scenario.compile.ports import moved_along
 from fabsim.scenario.compile.schedule import event_lines
 from fabsim.scenario.derived import Line, derived, step
 from fabsim.scenario.inert import inert
-from fabsim.scenario.length import frame_bytes, ideal_seconds, least_frames, least_steps
+from fabsim.scenario.length import frame_bytes, least_frames, least_steps, routed_seconds
 from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.site_lines import site_lines
@@ -97,10 +97,10 @@ def _range(values: np.ndarray) -> str:
 
 
 def _busiest(scenario: Scenario, net: Network) -> str:
-    """The link with the most seconds of traffic: no run can end sooner."""
-    seconds = ideal_seconds(scenario, net)
+    """The link with the most seconds of traffic, if all bytes stay on the paths that they are given."""
+    seconds = routed_seconds(scenario, net)
     link = int(seconds.argmax())
-    return f"{net.fabric.link_name(link)}: {show_time(float(seconds[link]))} of traffic at line rate"
+    return f"{net.fabric.link_name(link)}: {show_time(float(seconds[link]))} of traffic at line rate, as routed"
 
 
 def _cost(scenario: Scenario, net: Network, problem: Problem, model: Model[Any]) -> list[Line]:

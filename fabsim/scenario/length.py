@@ -8,9 +8,9 @@ import numpy as np
 
 from fabsim.errors import InputError
 from fabsim.machine import available
-from fabsim.routing.load import utilisation
-from fabsim.scenario.keys.balancer import Oblivious
-from fabsim.typing import Float
+from fabsim.routing.load import certain_utilisation, utilisation
+from fabsim.topology import Fabric
+from fabsim.typing import Float, Int
 from fabsim.units import show_size
 
 if TYPE_CHECKING:
@@ -21,18 +21,31 @@ BY_LINK = 5
 """Numbers that a frame has of each link; of each flow it has one."""
 
 
-def ideal_seconds(scenario: Scenario, net: Network) -> Float:
-    """[L] s that each link needs for all that crosses it, at line rate: no run can end sooner than the largest. Where a
-    balancer moves bytes between paths, those of hosts only, which it cannot change; the others count as none."""
-    seconds = utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
-    fabric, moves = net.fabric, not isinstance(scenario.balancer, Oblivious)
-    ends = (fabric.src < fabric.hosts) | (fabric.dst < fabric.hosts)
-    return np.where(ends | (not moves), seconds, 0.0)
+def routed_seconds(scenario: Scenario, net: Network) -> Float:
+    """[L] s that each link needs at line rate for what the routing sends over it. A run may end sooner: what is lost at
+    a slow link, or what a balancer moves, takes another path."""
+    return utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
+
+
+def ideal_seconds(scenario: Scenario, net: Network) -> float:
+    """s at line rate for what no byte can avoid, so that no run ends sooner: all ports of a host together, for what it
+    sends or receives, and a link, for flows that have it on all of their paths."""
+    wire, flows, fabric = scenario.packet.sizes.wire(net.flows.size), net.flows, net.fabric
+    links = certain_utilisation(net.routes, wire, fabric.capacity)
+    sent, received = _of_hosts(fabric, wire, flows.src, fabric.src), _of_hosts(fabric, wire, flows.dst, fabric.dst)
+    return float(np.concatenate([links, sent, received]).max())
+
+
+def _of_hosts(fabric: Fabric, wire: Float, flow: Int, link: Int) -> Float:
+    """s of each host; `flow` and `link` are the nodes at that end of flows [F] and links [L]."""
+    load = np.bincount(flow, wire, fabric.hosts)
+    rate = np.bincount(link, fabric.capacity, fabric.hosts)[: fabric.hosts]
+    return np.divide(load, rate, out=np.zeros_like(rate), where=load > 0)
 
 
 def least_steps(scenario: Scenario, net: Network, dt: float) -> int:
     """Steps of `dt` seconds until `until`, or, where that is the last completion, until it could be at the soonest."""
-    seconds = float(ideal_seconds(scenario, net).max()) if scenario.until == "done" else float(scenario.until)
+    seconds = ideal_seconds(scenario, net) if scenario.until == "done" else float(scenario.until)
     return int(np.ceil(seconds / dt))
 
 

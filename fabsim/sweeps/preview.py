@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from fabsim.engine.batch import Batch, batch
 from fabsim.scenario.batch import Compiler, Member
-from fabsim.scenario.length import ideal_seconds
+from fabsim.scenario.keys.balancer import Oblivious
+from fabsim.scenario.length import ideal_seconds, routed_seconds
 from fabsim.study.advance import run_batch
 from fabsim.study.catalogue import series_of
 from fabsim.study.devices import free, over
@@ -74,8 +75,12 @@ def _work(scenario: Scenario, points: Design, program: Program, compiler: Compil
 
 def _seconds(member: Member) -> float:
     """s that a scenario is simulated, or may be until it is done."""
-    until = member.scenario.until
-    return float(ideal_seconds(member.scenario, member.shared.net).max()) * LONGER if until == "done" else float(until)
+    scenario, net = member.scenario, member.shared.net
+    if scenario.until != "done":
+        return float(scenario.until)
+    routed = isinstance(scenario.balancer, Oblivious)  # a balancer leaves slow links
+    busy = float(routed_seconds(scenario, net).max()) if routed else ideal_seconds(scenario, net)
+    return busy * LONGER
 
 
 def _rates(scenario: Scenario, points: Design, todo: Plan, compiler: Compiler, devices: int | None) -> list[float]:
