@@ -37,7 +37,8 @@ def scenario_options(command: F) -> F:
             "changes",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Override a value, e.g. --set transport.window='1 BDP' (may be given several times).",
+            help="Override a value, e.g. --set transport.window='1 BDP' (may be given several times). A case that has "
+            "a value of its own keeps it.",
         ),
         click.argument("file", metavar="FILE"),
     ):
@@ -71,8 +72,7 @@ def chosen_part(data: xarray.Dataset, pairs: Sequence[str]) -> xarray.Dataset:
 
 def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision: str | None) -> Scenario:
     """The scenario of a file with the overrides of the command line. Raises InputError."""
-    from fabsim.scenario.scenario import validated
-    from fabsim.scenario.text.override import override
+    from fabsim.scenario.scenario import laid_over
     from fabsim.scenario.text.source import parse_value, read_file
 
     source = read_file(file)
@@ -93,7 +93,7 @@ def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision
         values["seed"] = seed
     if precision is not None:
         values["precision"] = precision
-    return validated(override(source, values, places))
+    return laid_over(source, values, places)
 
 
 def keep_compiled_programs() -> None:

@@ -271,6 +271,26 @@ def test_sweep(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("small.yaml:1:1: sweep: ")
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--set", "queue.buffer=200 kB"], ["--set queue.buffer: case 'shallow'"]),
+        (["--set", "queue={kind: trim}"], ["--set queue: case 'shallow'"]),
+        (["--set", "transport.window=1 BDP"], ["--set transport.window: case 'whole'"]),
+        (["--seed", "3"], ["--seed: case 'whole'", "--seed: case 'other seed'"]),
+        (["--set", "queue.ecn_low=1 kB"], []),
+    ],
+)
+def test_who_overrides_what_a_case_says_itself_is_told(
+    given: list[str], says: list[str], small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = "{shallow: {queue.buffer: 100 kB}, whole: {transport: {kind: window}, seed: 4}, other seed: {seed: 5}}"
+    Path(small).write_text(f"{SMALL}cases: {cases}\n")
+    assert main(["check", small, *given]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "of its own" in line]
+    assert told == [f"warning: {head} has a value of its own, which holds there" for head in says]
+
+
 def test_a_member_of_a_sweep_is_the_run_of_its_own(small: str) -> None:
     import fabsim
 

@@ -6,6 +6,7 @@ Everything that is wrong is told at once, one line each, as an InputError.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import cache, cached_property
@@ -14,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError, create_model
 
-from fabsim.errors import InputError
+from fabsim.errors import InputError, InputWarning
 from fabsim.scenario.contradictions import contradictions
 from fabsim.scenario.keys.fields import Section
 from fabsim.scenario.text.document import Document
 from fabsim.scenario.text.override import override
 from fabsim.scenario.text.sentences import in_order, locate, sentences
 from fabsim.scenario.text.source import KeyPath, Source, from_dict, read_file
-from fabsim.scenario.tried import case, case_faults, changed, sweep_faults
+from fabsim.scenario.tried import case, case_faults, changed, said_by_cases, sweep_faults
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -77,12 +78,23 @@ def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | No
         overrides: values by dotted key, {"transport.window": "1 BDP"}.
         more: the same as keywords, with two underscores for a dot: transport__window="1 BDP".
 
+    Warns of overrides that do not hold in every case, since the case has a value of its own.
+
     Raises:
         InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`.
     """
     source = from_dict(file) if isinstance(file, Mapping) else read_file(file)
     values = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
-    return validated(override(source, values))
+    return laid_over(source, values)
+
+
+def laid_over(source: Source, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:
+    """The scenario of a source with dotted keys overridden, as `override` does. Warns of those that do not hold in all
+    cases. Raises InputError."""
+    scenario = validated(override(source, values, places))
+    for line in said_by_cases(scenario, {key: f"--set {key}" for key in values} | dict(places or {})):
+        warnings.warn(line, InputWarning, stacklevel=3)
+    return scenario
 
 
 def validated(source: Source) -> Scenario:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,21 @@ def changed(scenario: Scenario, values: Values) -> Scenario:
     """The scenario with some values. Raises InputError, with their places."""
     given = {key: value for key, (value, _) in values.items()}
     return scenario.change(given, {key: place for key, (_, place) in values.items()})
+
+
+def said_by_cases(scenario: Scenario, places: Mapping[str, str]) -> list[str]:
+    """A sentence for each overridden key and each case that sets it too. places: of the keys, "--set seed"."""
+    return [
+        f"{place}: case {name!r} has a value of its own, which holds there"
+        for key, place in places.items()
+        for name, values in scenario.cases.items()
+        if any(_meet(key, own) for own in values)
+    ]
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether two dotted keys are one, or one leads to the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def case_faults(scenario: Scenario) -> list[str]:
