@@ -132,6 +132,17 @@ def test_a_law_has_its_equations() -> None:
     assert "selective repeat" in explain("transport.window")
 
 
+def test_a_section_of_several_places_is_told_once() -> None:
+    lines = explain("degraded").splitlines()
+    places = [key.dotted for key in find("degraded")]
+    assert len(places) > 10
+    assert lines[: len(places)] == places
+    assert len([line for line in lines if line.split()[0] == "speed"]) == 1
+    ports = {tuple(key.inside.values()) for key in find("links") if key.inside}  # of queues, which are not alike
+    assert len(ports) > 1
+    assert explain("links").count("a list, each a section") == len(ports)
+
+
 def test_a_kind_that_two_sections_have_is_asked_for() -> None:
     with pytest.raises(InputError, match=r"did you mean balancer\.ideal or transport\.ideal\?"):
         explain("ideal")

@@ -58,6 +58,7 @@ BAD = {
     "typo in a top key": ("seed: 1", "sede: 1", "2:1", "sede", "did you mean 'seed'"),
     "typo in a key": ("  latency: 1 us", "  latency: 1 us\n  switch_latnecy: 1 us", "10:3", "fabric.switch_latnecy",
                       "did you mean 'switch_latency'"),
+    "a switch's word": ("seed: 1", "queue: {kind: trim, ecn_kmin: 80 kB}", "2:21", "queue.ecn_kmin", "mean 'ecn_low'"),
     "another tool's word": ("  rate: 400 Gbps", "  rate: 400 Gbps\n  bandwidth: 3", "9:3", "fabric.bandwidth",
                             "given 3; did you mean 'rate'"),
     "no near key": ("seed: 1", "zzz: 1", "2:1", "zzz", "the keys here are name, seed"),

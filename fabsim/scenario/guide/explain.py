@@ -34,7 +34,7 @@ def explain(wanted: str | None = None) -> str:
         if parts:
             return "\n\n".join(parts)
         raise
-    parts += [_section(keys[0]) if keys[0].inside else _entry(keys) for keys in _alike(found)]
+    parts += [_section(keys) if keys[0].inside else _entry(keys) for keys in _alike(found)]
     others = [key.dotted for key in all_keys() if key.name == name and key not in found]
     return "\n\n".join(parts + ([_wrapped("see also: ", ", ".join(others))] if others else []))
 
@@ -75,8 +75,7 @@ def _alike(keys: list[Key]) -> list[list[Key]]:
     """Keys in groups that differ in nothing but their place."""
     groups: dict[tuple[object, ...], list[Key]] = {}
     for key in keys:
-        place = key.path if key.inside else ()
-        told = {**vars(key), "path": place, "written": "", "inside": tuple(key.inside.values())}
+        told = {**vars(key), "path": (), "written": "", "inside": tuple(key.inside.items())}
         groups.setdefault(tuple(told.values()), []).append(key)
     return list(groups.values())
 
@@ -112,12 +111,13 @@ def _default(key: Key) -> str:
     return ": ".join(filter(None, (key.default, key.absent)))
 
 
-def _section(key: Key) -> str:
-    """A section: its kinds with their sources, and the keys of each."""
+def _section(keys: list[Key]) -> str:
+    """A section, in all the places that have it: its kinds with their sources, and the keys of each."""
+    key = keys[0]
     rows = [("meaning", key.meaning), ("type", key.kind), ("default", _default(key) or "as its keys have it")]
     rows += [("source", key.source)] if key.source else []
     rows += [("example", f"{key.name}: {key.example}")]
-    lines = [key.dotted, *(_wrapped(f"  {name:<9} ", text) for name, text in rows)]
+    lines = [*(key.dotted for key in keys), *(_wrapped(f"  {name:<9} ", text) for name, text in rows)]
     for kind, section in key.inside.items():
         if kind:
             lines += ["", f"  kind: {kind}", _wrapped("    ", first_sentence(section))]

@@ -18,6 +18,8 @@ _SYNONYMS = {
     **dict.fromkeys(("topology", "network"), "fabric"),
     **dict.fromkeys(("congestion_control", "cc"), "transport"),
     **dict.fromkeys(("target", "destination", "sink"), "dst"),
+    **dict.fromkeys(("ecn_kmin", "kmin", "min_threshold"), "ecn_low"),
+    **dict.fromkeys(("ecn_kmax", "kmax", "max_threshold"), "ecn_high"),
     "bytes": "size",
     "timestep": "dt",
     "load_balancing": "routing",
