@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from fabsim.cli import main
 from fabsim.options import plain_apart
 from fabsim.study.objectives import Objective
 from fabsim.topology import find_links, link_names
-from fabsim.tuning.attribute import Trial, attribute, tiers
+from fabsim.tuning.attribute import Trial, attribute, slope_of, tiers
 from fabsim.tuning.certificate import figures
 from fabsim.tuning.members import member
 
@@ -77,6 +79,17 @@ def small_change(scenario: fabsim.Scenario, elasticity: float) -> None:
         model = replace(one.model, links=replace(one.model.links, capacity=rate))
         ends.append(figures(one, terms, model)["last_completion"])
     assert (ends[1] / ends[0] - 1) / 0.01 == pytest.approx(elasticity, rel=0.02)
+
+
+def test_a_gradient_that_overflows_is_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def overflown(*given: Any) -> Any:
+        return jax.tree.map(lambda slope: slope + np.nan, slope_of(*given))
+
+    monkeypatch.setattr("fabsim.tuning.attribute.slope_of", overflown)
+    assert main(["attribute", str(file), "--no-plot"]) == 3
+    assert "last_completion is not finite in float32; --precision float64 may do" in capsys.readouterr().err
 
 
 def test_what_is_foretold_wrong_is_said_with_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fabsim.errors import InputError
+from fabsim.errors import InputError, Stopped
 from fabsim.scenario.keys.tune import OBJECTIVES
 from fabsim.topology import Fabric
 from fabsim.tuning.certificate import figures, seconds_of
@@ -101,10 +101,13 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
 
     Raises:
         InputError: no such objective, or one that is zero here.
-        Stopped: the run does not end.
+        Stopped: the run does not end, or its gradient overflows.
     """
     one, found, slope = backward(scenario, objective)
     capacity = np.asarray(slope.links.capacity, float)
+    if not np.isfinite(capacity).all():
+        wider = "; --precision float64 may do" if scenario.precision == "float32" else ""
+        raise Stopped(f"the gradient of {objective} is not finite in {scenario.precision}{wider}")
     value = found[objective]
     return Attribution(
         objective=objective,
