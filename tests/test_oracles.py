@@ -12,9 +12,11 @@ import pytest
 
 from fabsim.engine.fair import fair_rates
 from fabsim.engine.run import Run, run
-from fabsim.engine.setup import LAST_PACKET, prepare
+from fabsim.engine.setup import LAST_PACKET, few, prepare
 from fabsim.engine.state import initial
 from fabsim.models.ideal import Ideal
+from fabsim.models.mixed import Mixed
+from fabsim.models.nscc import nscc
 from fabsim.models.queue import TrimQueue
 from fabsim.routing.choose import all_paths
 from fabsim.topology import Change, Fabric, degrade, fat_tree, leaf_spine, single_switch
@@ -348,3 +350,19 @@ def test_empty_flows_complete_when_they_start() -> None:
     trace = into_one([0, 1e6, 0], [3.3e-6, 0, 40e-6]).trace
     np.testing.assert_allclose(trace.completion[:3], [3.3e-6, alone(1e6), 40e-6], rtol=2e-6)
     assert trace.frames.sent.sum() == pytest.approx(2 * float(wire(1e6)), rel=1e-5)
+
+
+def test_the_luck_of_last_packets_is_exponential() -> None:
+    """With x packets on average still missing, none is with probability exp(-x), flow by flow; half of the flows are
+    complete below ln 2, which holds for all where the law knows no luck."""
+    flows = listed(9, [Row(1, 0, 1e6)] * 4000)
+    problem, model = case(STAR, flows)
+    lucky = nscc(8e-6, RATE, MTU - 64)
+    packets = np.asarray(few(problem, lucky, jnp.float32)) / MTU
+    for x in (0.1, LAST_PACKET, 3.0):
+        assert (packets > x).mean() == pytest.approx(np.exp(-x), abs=0.03)
+    np.testing.assert_allclose(few(problem, model.transport, jnp.float32), LAST_PACKET * MTU, rtol=1e-6)
+    both = few(problem, Mixed((model.transport, lucky), (1000, 4000)), jnp.float32)
+    np.testing.assert_allclose(both, np.where(np.arange(4000) < 1000, LAST_PACKET, packets) * MTU, rtol=1e-6)
+    large, _ = case(STAR, listed(9, [Row(1, 0, 1e10)] * 9))
+    assert float(few(large, lucky, jnp.float32).min()) == pytest.approx(1e-6 * wire(1e10))  # roundings leave as much

@@ -10,7 +10,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 
 from fabsim.engine.across import all_flows, least, most, of_leader, total
-from fabsim.engine.setup import LAST_PACKET, LATER, Setup
+from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import FlowState, TagState
 from fabsim.typing import Array
 
@@ -19,7 +19,7 @@ def complete(
     s: Setup, flow: FlowState, tags: TagState, landed: Array, when: Array, step: Array
 ) -> tuple[FlowState, Array]:
     """Flows whose last byte lands in this step with nothing left to send again; also [F] whether it is now."""
-    whole = flow.credit + flow.lost < LAST_PACKET * s.packet
+    whole = flow.credit + flow.lost < s.few
     now = (landed & tags.final).any(0) & whole & (flow.completion >= LATER) & (flow.held <= 0)
     time = step + jnp.where(landed & tags.final, when, 0.0).max(0)
     empty = (s.size <= 0) & (flow.start_in < 1.0) & (flow.completion >= LATER)

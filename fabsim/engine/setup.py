@@ -29,7 +29,14 @@ LATER = 1e9
 LAST_PACKET = 0.6931471805599453
 """ln 2 packets. Packets cannot be cut; a fluid can, and its losses shrink by a factor each round trip for ever. With x
 packets on average still to be sent again, none is with probability exp(-x): below ln 2 packets it is more likely
-than not that there is none, so the flow is complete at its median."""
+than not that there is none, so the flow is complete at its median. Under a law that knows the luck of packets each
+flow has its own, drawn: it is complete where x falls below an exponential number of packets, whose median is ln 2."""
+
+APART = 0x5BD1E995
+"""So that this luck is not that of a flow's last packets, nor of its law."""
+
+RESIDUE = 1e-2, 1e-6
+"""Packets, and part of a flow's size, that are not told from nothing: roundings leave as much."""
 
 
 @jax.tree_util.register_dataclass
@@ -54,6 +61,7 @@ class Setup:
         back: [F] steps from the receiver's last byte to the sender's knowing.
         round_trip: [F] steps from sending a byte to its acknowledgement, with empty queues.
         size, head, grain, packet: [F] units.
+        few: [F] units, of which none is still missing: see LAST_PACKET.
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
         start: [F] steps.
@@ -86,6 +94,7 @@ class Setup:
     head: Array
     grain: Array
     packet: Array
+    few: Array
     header: Array
     header_mean: Array
     start: Array
@@ -137,6 +146,14 @@ def misses(balancer: Balancer[Any] | None) -> bool:
 def finds(balancer: Balancer[Any] | None) -> TypeGuard[Finder[Any]]:
     """Whether a balancer finds out about links by itself; laws need not say that they do not."""
     return getattr(balancer, "finds", False)
+
+
+def few(problem: Problem, transport: Transport[Any], dtype: jnp.dtype) -> Array:
+    """[F] bytes below which what is still missing counts as none; laws need not say that they know no luck."""
+    chance, p = getattr(transport, "chance", 0.0), problem
+    drawn = exponential(p.dice ^ jnp.uint32(APART), 1, dtype)[:, 0]
+    packets = LAST_PACKET + chance * (drawn - LAST_PACKET)
+    return jnp.maximum(jnp.maximum(packets, RESIDUE[0]) * p.packet, RESIDUE[1] * p.size)
 
 
 def share_of_link(problem: Problem, share: Array) -> Array:
@@ -201,6 +218,7 @@ def prepare(problem: Problem, model: Model[Any], side_by_side: bool = False) -> 
         head=p.head / p.unit,
         grain=p.grain / p.unit,
         packet=p.packet / p.unit,
+        few=few(p, model.transport, share.dtype) / p.unit,
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
         start=p.start / dt,

@@ -20,7 +20,7 @@ from fabsim.engine.network import arriving, depart, give_up, hold, leaves, serve
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
 from fabsim.engine.release import complete, fire, release
-from fabsim.engine.setup import LAST_PACKET, Setup, steer
+from fabsim.engine.setup import Setup, steer
 from fabsim.engine.state import FlowState, LastPorts, State, sender
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
@@ -222,7 +222,7 @@ def hear(flow: FlowState, back: Feedback) -> FlowState:
 def account(s: Setup, flow: FlowState, sent: Array, lost: Array) -> tuple[FlowState, Array, Array]:
     """Book what was sent and lost; say which flows [F] have just sent the last byte of a message, and of all."""
     credit = flow.credit - sent
-    owed = flow.owed | (flow.credit + flow.lost > LAST_PACKET * s.packet)
+    owed = flow.owed | (flow.credit + flow.lost > s.few)
     final = (credit <= 0) & (flow.held <= 0)
     ends = (sent > 0) & (final | ((s.grain > 0) & (sent >= flow.until * (1.0 - 1e-6))))
     now = ends & (owed | ~final)

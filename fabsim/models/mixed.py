@@ -49,6 +49,12 @@ class Mixed:
         return any(getattr(law, "apart", False) for law in self.laws)
 
     @property
+    def chance(self) -> Array:
+        """[F] how much of the luck of packets each flow has."""
+        told = [jnp.full(flows.stop - flows.start, getattr(law, "chance", 0.0)) for law, flows in self.ranges]
+        return jnp.concatenate(told)
+
+    @property
     def ranges(self) -> list[tuple[Transport[Any], slice]]:
         """Laws and their flows."""
         return [(law, slice(*ends)) for law, *ends in zip(self.laws, (0, *self.ends[:-1]), self.ends, strict=True)]

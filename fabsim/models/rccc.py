@@ -84,6 +84,7 @@ class Rccc:
     needs_fair: ClassVar[bool] = False
     telemetry: ClassVar[bool] = False
     alone: ClassVar[bool] = True
+    chance: ClassVar[float] = 1.0
     first: Array
     pace: Array
     turn: Array
