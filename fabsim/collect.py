@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fabsim.busiest import busiest
 from fabsim.engine.run import Run
 from fabsim.engine.simulate import ByClass, Frame
 from fabsim.results import Result, duration
@@ -58,7 +59,7 @@ def collect(
         scenario: resolved scenario, YAML text.
         zero_load: [F] s, completion time of each flow alone in the empty fabric, for slowdowns.
         buffer: [L] bytes, output queues as derived; the fabric's own if None.
-        watch: links whose series are kept; the busiest are those of the largest queue, then of the most bytes.
+        watch: links whose series are kept; for which are the busiest see fabsim.busiest.
         classes: names of the classes of traffic.
         traffic_class: [F] class of each flow; the first if None.
         collectives: groups of flows that work together.
@@ -71,11 +72,13 @@ def collect(
     frame = np.diff(run.time, prepend=0.0)[:, None]
     sent = _total(frames.sent)
     peak = np.max(frames.peak, axis=0, initial=0.0)
-    watched = _watched(watch, fabric, peak, sent)
     completion = np.asarray(trace.completion, dtype=np.float64)
     start = np.asarray(trace.start, dtype=np.float64)
     by, mean = by_class(frames), np.full(fabric.links, frame.sum())
     able = fabric.capacity * _until(completion, run.time)
+    utilisation = _ratio(sent, able)
+    order = busiest(fabric.tier[fabric.src], fabric.capacity, utilisation, peak, sent)
+    watched = _watched(watch, fabric, order)
     return Result(
         name=name,
         scenario=scenario,
@@ -103,7 +106,7 @@ def collect(
         capacity=fabric.capacity,
         buffer=fabric.buffer if buffer is None else buffer,
         sent=sent,
-        utilisation=_ratio(sent, able),
+        utilisation=utilisation,
         queue_mean=_ratio(_total(frames.queue * frame), mean),
         queue_peak=peak,
         marked=_total(frames.marked),
@@ -162,13 +165,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _watched(watch: Watch, fabric: Fabric, peak: Float, sent: Float) -> Int:
-    """Numbers of the links whose series are kept, ascending."""
+def _watched(watch: Watch, fabric: Fabric, order: Int) -> Int:
+    """Numbers of the links whose series are kept, ascending. order: the busiest first."""
     if watch == "all":
         return np.arange(fabric.links)
     if isinstance(watch, int):
-        in_switch = fabric.src >= fabric.hosts  # what waits at a NIC is the sender's own
-        return np.sort(np.lexsort((-sent, -np.where(in_switch, peak, 0.0)))[:watch])
+        return np.sort(order[:watch])
     wanted = [find_links(fabric, item) if isinstance(item, str) else np.array([item]) for item in watch]
     return np.unique(np.concatenate(wanted)) if wanted else np.empty(0, dtype=np.int64)
 

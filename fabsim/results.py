@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabsim.busiest import busiest
 from fabsim.errors import InputError
 from fabsim.store import Sheet, Variable, decode, encode, publish
 from fabsim.typing import Float, Int
@@ -127,6 +128,17 @@ class Result:
     def slowdown(self) -> Float:
         """[F] completion time over that in the empty fabric; NaN where that was not worked out."""
         return self.duration / self.zero_load
+
+    @property
+    def busiest(self) -> Int:
+        """[L] numbers of the links, the busiest first; see fabsim.busiest."""
+        return busiest(self.tail_tier, self.capacity, self.utilisation, self.queue_peak, self.sent)
+
+    @property
+    def busiest_watched(self) -> Int:
+        """Places among the watched links, the busiest first."""
+        places = {name: place for place, name in enumerate(self.watched.tolist())}
+        return np.array([places[name] for name in self.link[self.busiest].tolist() if name in places], np.int64)
 
     @property
     def last(self) -> float:

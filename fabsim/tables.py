@@ -104,8 +104,7 @@ def totals(results: Sequence[Result]) -> str:
 
 
 def busiest_links(result: Result, count: int = 10) -> str:
-    """The links with the largest queue, then the most bytes."""
-    order = np.lexsort((-result.sent, -in_switches(result)))[:count]
+    """What the busiest links carried, and what became of it there; see fabsim.busiest for their order."""
     header = ["link", "rate", "sent", "utilisation", "mean queue", "largest", "marked", "dropped"]
     pauses = bool(result.paused.any())
     rows = [
@@ -120,7 +119,7 @@ def busiest_links(result: Result, count: int = 10) -> str:
             size(float(result.dropped[number])),
             *([f"{result.paused[number] * 1e6:.1f} us"] if pauses else []),
         ]
-        for number in order
+        for number in result.busiest[:count]
     ]
     return align([header + ["paused"] * pauses, *rows])
 
