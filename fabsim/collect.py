@@ -51,6 +51,8 @@ def collect(
     classes: Sequence[str] = ("all",),
     traffic_class: Int | None = None,
     collectives: Sequence[Group] = (),
+    entries: Sequence[str] = ("traffic.0",),
+    entry: Int | None = None,
 ) -> Result:
     """Makes the tables of a run.
 
@@ -63,6 +65,8 @@ def collect(
         classes: names of the classes of traffic.
         traffic_class: [F] class of each flow; the first if None.
         collectives: groups of flows that work together.
+        entries: names of the entries of the traffic.
+        entry: [F] entry that each flow comes from; the first if None.
 
     Raises:
         InputError: `watch` names no link.
@@ -70,13 +74,12 @@ def collect(
     trace, frames = run.trace, run.trace.frames
     names = np.array(link_names(fabric), dtype=object)
     frame = np.diff(run.time, prepend=0.0)[:, None]
-    sent = _total(frames.sent)
     peak = np.max(frames.peak, axis=0, initial=0.0)
     completion = np.asarray(trace.completion, dtype=np.float64)
     start = np.asarray(trace.start, dtype=np.float64)
     by, mean = by_class(frames), np.full(fabric.links, frame.sum())
     able = fabric.capacity * _until(completion, run.time)
-    utilisation = _ratio(sent, able)
+    sent, utilisation = _total(frames.sent), _ratio(_total(frames.busy), able)
     order = busiest(fabric.tier[fabric.src], fabric.capacity, utilisation, peak, sent)
     watched = _watched(watch, fabric, order)
     return Result(
@@ -98,6 +101,8 @@ def collect(
         retransmitted=_total(frames.again),
         zero_load=np.full(flows.count, np.nan) if zero_load is None else zero_load,
         traffic_class=np.zeros(flows.count, np.int64) if traffic_class is None else traffic_class,
+        entry=np.zeros(flows.count, np.int64) if entry is None else entry,
+        entries=np.array(entries, dtype=object),
         link=names,
         tail_tier=fabric.tier[fabric.src],
         head_tier=fabric.tier[fabric.dst],
@@ -106,6 +111,7 @@ def collect(
         capacity=fabric.capacity,
         buffer=fabric.buffer if buffer is None else buffer,
         sent=sent,
+        headers=np.zeros(fabric.links) if frames.headers is None else _total(frames.headers),
         utilisation=utilisation,
         queue_mean=_ratio(_total(frames.queue * frame), mean),
         queue_peak=peak,
@@ -126,7 +132,8 @@ def collect(
         total_marked=np.asarray(frames.marked).sum(1),
         total_dropped=np.asarray(frames.dropped).sum(1),
         watched=names[watched],
-        series_utilisation=_ratio(frames.sent[:, watched], frame * fabric.capacity[watched]),
+        series_sent=np.asarray(frames.sent)[:, watched],
+        series_utilisation=_ratio(frames.busy[:, watched], frame * fabric.capacity[watched]),
         series_queue=np.asarray(frames.queue)[:, watched],
         series_peak=np.asarray(frames.peak)[:, watched],
         series_marked=np.asarray(frames.marked)[:, watched],
