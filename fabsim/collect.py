@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fabsim.busiest import busiest
 from fabsim.engine.run import Run
 from fabsim.engine.simulate import ByClass, Frame
 from fabsim.results import Result, duration
@@ -50,6 +51,8 @@ def collect(
     classes: Sequence[str] = ("all",),
     traffic_class: Int | None = None,
     collectives: Sequence[Group] = (),
+    entries: Sequence[str] = ("traffic.0",),
+    entry: Int | None = None,
 ) -> Result:
     """Makes the tables of a run.
 
@@ -58,10 +61,12 @@ def collect(
         scenario: resolved scenario, YAML text.
         zero_load: [F] s, completion time of each flow alone in the empty fabric, for slowdowns.
         buffer: [L] bytes, output queues as derived; the fabric's own if None.
-        watch: links whose series are kept; the busiest are those of the largest queue, then of the most bytes.
+        watch: links whose series are kept; for which are the busiest see fabsim.busiest.
         classes: names of the classes of traffic.
         traffic_class: [F] class of each flow; the first if None.
         collectives: groups of flows that work together.
+        entries: names of the entries of the traffic.
+        entry: [F] entry that each flow comes from; the first if None.
 
     Raises:
         InputError: `watch` names no link.
@@ -69,13 +74,14 @@ def collect(
     trace, frames = run.trace, run.trace.frames
     names = np.array(link_names(fabric), dtype=object)
     frame = np.diff(run.time, prepend=0.0)[:, None]
-    sent = _total(frames.sent)
     peak = np.max(frames.peak, axis=0, initial=0.0)
-    watched = _watched(watch, fabric, peak, sent)
     completion = np.asarray(trace.completion, dtype=np.float64)
     start = np.asarray(trace.start, dtype=np.float64)
     by, mean = by_class(frames), np.full(fabric.links, frame.sum())
     able = fabric.capacity * _until(completion, run.time)
+    sent, utilisation = _total(frames.sent), _ratio(_total(frames.busy), able)
+    order = busiest(fabric.tier[fabric.src], fabric.capacity, utilisation, peak, sent)
+    watched = _watched(watch, fabric, order)
     return Result(
         name=name,
         scenario=scenario,
@@ -95,6 +101,8 @@ def collect(
         retransmitted=_total(frames.again),
         zero_load=np.full(flows.count, np.nan) if zero_load is None else zero_load,
         traffic_class=np.zeros(flows.count, np.int64) if traffic_class is None else traffic_class,
+        entry=np.zeros(flows.count, np.int64) if entry is None else entry,
+        entries=np.array(entries, dtype=object),
         link=names,
         tail_tier=fabric.tier[fabric.src],
         head_tier=fabric.tier[fabric.dst],
@@ -103,7 +111,8 @@ def collect(
         capacity=fabric.capacity,
         buffer=fabric.buffer if buffer is None else buffer,
         sent=sent,
-        utilisation=_ratio(sent, able),
+        headers=np.zeros(fabric.links) if frames.headers is None else _total(frames.headers),
+        utilisation=utilisation,
         queue_mean=_ratio(_total(frames.queue * frame), mean),
         queue_peak=peak,
         marked=_total(frames.marked),
@@ -123,7 +132,8 @@ def collect(
         total_marked=np.asarray(frames.marked).sum(1),
         total_dropped=np.asarray(frames.dropped).sum(1),
         watched=names[watched],
-        series_utilisation=_ratio(frames.sent[:, watched], frame * fabric.capacity[watched]),
+        series_sent=np.asarray(frames.sent)[:, watched],
+        series_utilisation=_ratio(frames.busy[:, watched], frame * fabric.capacity[watched]),
         series_queue=np.asarray(frames.queue)[:, watched],
         series_peak=np.asarray(frames.peak)[:, watched],
         series_marked=np.asarray(frames.marked)[:, watched],
@@ -162,13 +172,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _watched(watch: Watch, fabric: Fabric, peak: Float, sent: Float) -> Int:
-    """Numbers of the links whose series are kept, ascending."""
+def _watched(watch: Watch, fabric: Fabric, order: Int) -> Int:
+    """Numbers of the links whose series are kept, ascending. order: the busiest first."""
     if watch == "all":
         return np.arange(fabric.links)
     if isinstance(watch, int):
-        in_switch = fabric.src >= fabric.hosts  # what waits at a NIC is the sender's own
-        return np.sort(np.lexsort((-sent, -np.where(in_switch, peak, 0.0)))[:watch])
+        return np.sort(order[:watch])
     wanted = [find_links(fabric, item) if isinstance(item, str) else np.array([item]) for item in watch]
     return np.unique(np.concatenate(wanted)) if wanted else np.empty(0, dtype=np.int64)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabsim.busiest import busiest
 from fabsim.errors import InputError
 from fabsim.store import Sheet, Variable, decode, encode, publish
 from fabsim.typing import Float, Int
@@ -43,7 +44,8 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Result:
-    """One run. Axes: flow, link, classes (of traffic), time (frames) and watched (links whose series are kept).
+    """One run. Axes: flow, entries (of the traffic), link, classes (of traffic), time (frames) and watched (links whose
+    series are kept).
 
     Each array field is a variable of the result file, under the same name. Infinite times are flows that did not end.
 
@@ -75,6 +77,8 @@ class Result:
     retransmitted: Float = column("flow", "B", "bytes that had to be sent again")
     zero_load: Float = column("flow", "s", "completion time in the empty fabric; NaN where it was not worked out")
     traffic_class: Int = column("flow", "", "class of traffic, by its number")
+    entry: Int = column("flow", "", "entry of the traffic that the flow comes from, by its number")
+    entries: NDArray = column("entries", "", "entries of the traffic, by number and kind")
 
     link: NDArray = column("link", "", "tail->head")
     tail_tier: Int = column("link", "", "tier of the tail: 0 hosts, 1 leaves, 2 spines, 3 cores, 5 borders")
@@ -84,7 +88,8 @@ class Result:
     capacity: Float = column("link", "B/s", "line rate")
     buffer: Float = column("link", "B", "output queue; NaN where it is unlimited or derived")
     sent: Float = column("link", "B", "bytes of data that left")
-    utilisation: Float = column("link", "1", "sent over what the link could have carried until the last completion")
+    headers: Float = column("link", "B", "bytes of headers of trimmed packets, and of acknowledgements, that left")
+    utilisation: Float = column("link", "1", "part of the time until the last completion in which the link sent")
     queue_mean: Float = column("link", "B", "mean queue until the last frame")
     queue_peak: Float = column("link", "B", "largest queue")
     marked: Float = column("link", "B", "bytes marked with ECN")
@@ -98,7 +103,7 @@ class Result:
 
     classes: NDArray = column("classes", "", "classes of traffic; one named all, where none is declared")
     class_sent: Float = column("classes link", "B", "bytes of data that left, by class")
-    class_utilisation: Float = column("classes link", "1", "sent over what the link could have carried, by class")
+    class_utilisation: Float = column("classes link", "1", "data over what the link could have carried, by class")
     class_queue_mean: Float = column("classes link", "B", "mean queue until the last frame, by class")
     class_queue_peak: Float = column("classes link", "B", "largest queue, by class")
     class_marked: Float = column("classes link", "B", "bytes marked with ECN, by class")
@@ -110,7 +115,8 @@ class Result:
     total_marked: Float = column("time", "B", "bytes marked, all links")
     total_dropped: Float = column("time", "B", "bytes dropped or trimmed, all links")
     watched: NDArray = column("watched", "", "links whose series are kept")
-    series_utilisation: Float = column("time watched", "1", "sent over capacity, by frame")
+    series_sent: Float = column("time watched", "B", "bytes of data that left, by frame")
+    series_utilisation: Float = column("time watched", "1", "part of the time that the link sends, by frame")
     series_queue: Float = column("time watched", "B", "mean queue, by frame")
     series_peak: Float = column("time watched", "B", "largest queue, by frame")
     series_marked: Float = column("time watched", "B", "bytes marked, by frame")
@@ -127,6 +133,17 @@ class Result:
     def slowdown(self) -> Float:
         """[F] completion time over that in the empty fabric; NaN where that was not worked out."""
         return self.duration / self.zero_load
+
+    @property
+    def busiest(self) -> Int:
+        """[L] numbers of the links, the busiest first; see fabsim.busiest."""
+        return busiest(self.tail_tier, self.capacity, self.utilisation, self.queue_peak, self.sent)
+
+    @property
+    def busiest_watched(self) -> Int:
+        """Places among the watched links, the busiest first."""
+        places = {name: place for place, name in enumerate(self.watched.tolist())}
+        return np.array([places[name] for name in self.link[self.busiest].tolist() if name in places], np.int64)
 
     @property
     def last(self) -> float:

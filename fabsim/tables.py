@@ -21,6 +21,11 @@ def show(results: Sequence[Result], packets: Packets | None = None, busiest: int
     """All there is to say about a result file on one screen or two."""
     parts = [summary(results, packets), *filter(None, [collectives(results)]), totals(results)]
     parts += [f"{result.name}: classes of traffic\n{by_class(result)}" for result in results if len(result.classes) > 1]
+    parts += [
+        f"{result.name}: entries of traffic\n{by_entry(result)}"
+        for result in results
+        if len(result.entries) > 1 and len(result.classes) == 1
+    ]
     parts += [f"{result.name}: busiest links\n{busiest_links(result, busiest)}" for result in results]
     return "\n\n".join(parts)
 
@@ -100,14 +105,15 @@ def totals(results: Sequence[Result]) -> str:
         low, middle, high = (list(column) for column in zip(*spreads, strict=True))
         rows.append([_median(result, result.ensemble), size(result.size.sum()), *middle, *how])
         rows += [["  5 %", "", *low], ["  95 %", "", *high]]
-    return align([header, *rows])
+    apart = any(f"{one.last:.7f}" != f"{five(one.duration)[-1]:.7f}" for one in results)
+    note = ["last: from time zero; completions are from the start of each flow"] * apart
+    return "\n".join([align([header, *rows]), *note])
 
 
 def busiest_links(result: Result, count: int = 10) -> str:
-    """The links with the largest queue, then the most bytes."""
-    order = np.lexsort((-result.sent, -in_switches(result)))[:count]
+    """What the busiest links carried, and what became of it there; see fabsim.busiest for their order."""
     header = ["link", "rate", "sent", "utilisation", "mean queue", "largest", "marked", "dropped"]
-    pauses = bool(result.paused.any())
+    headers, pauses = bool(result.headers.any()), bool(result.paused.any())
     rows = [
         [
             result.link[number],
@@ -118,11 +124,12 @@ def busiest_links(result: Result, count: int = 10) -> str:
             size(float(result.queue_peak[number])),
             size(float(result.marked[number])),
             size(float(result.dropped[number])),
+            *([size(float(result.headers[number]))] if headers else []),
             *([f"{result.paused[number] * 1e6:.1f} us"] if pauses else []),
         ]
-        for number in order
+        for number in result.busiest[:count]
     ]
-    return align([header + ["paused"] * pauses, *rows])
+    return align([header + ["headers"] * headers + ["paused"] * pauses, *rows])
 
 
 def by_class(result: Result) -> str:
@@ -152,6 +159,16 @@ def by_class(result: Result) -> str:
         ]
         rows.append([str(name), str(int(mine.sum())), *_microseconds(five(result.duration[mine])[1:]), *figures])
     return align([header, *rows])
+
+
+def by_entry(result: Result) -> str:
+    """Completion times of the flows of each entry of the traffic, and what of them was sent again."""
+    rows = [["entry", "flows", "mean (us)", "p50", "p99", "max", "payload", "sent again"]]
+    for number, name in enumerate(result.entries):
+        mine = result.entry == number
+        figures = [size(float(values[mine].sum())) for values in (result.size, result.retransmitted)]
+        rows.append([str(name), str(int(mine.sum())), *_microseconds(five(result.duration[mine])[1:]), *figures])
+    return align(rows)
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:

@@ -76,8 +76,11 @@ def test_results_by_class(tmp_path: Path) -> None:
     result = fabsim.run(fabsim.load(TEXT), progress=False)
     assert result.classes.tolist() == ["control", "bulk"]
     assert result.traffic_class.tolist() == [0] * 4 + [1] * 4
-    for name in ("sent", "marked", "dropped", "queue_mean", "utilisation"):
+    for name in ("sent", "marked", "dropped", "queue_mean"):
         np.testing.assert_allclose(getattr(result, f"class_{name}").sum(0), getattr(result, name), rtol=1e-5, atol=1e-9)
+    ahead = result.headers / (result.capacity * result.last)  # of no class
+    assert ahead.max() > 0.01
+    np.testing.assert_allclose(result.class_utilisation.sum(0) + ahead, result.utilisation, rtol=1e-5)
     assert (result.class_queue_peak.max(0) <= result.queue_peak * (1 + 1e-6)).all()
     assert result.duration[:4].max() < result.duration[4:].min()
     write(result, tmp_path / "r.h5")
@@ -85,6 +88,7 @@ def test_results_by_class(tmp_path: Path) -> None:
     data = fabsim.open(tmp_path / "r.h5")
     assert data.class_sent.sel(classes="bulk", link="leaf0->spine0") > data.class_sent.sel(classes="control").max()
     assert "class    flows" in show([result])
+    assert "entries of traffic" not in show([result])  # there are two, which the classes tell apart
     lines = as_csv([result], "classes").splitlines()
     assert lines[0].startswith("case,class,link,class_sent_B")
     assert len(lines) == 1 + 2 * len(result.link)

@@ -19,7 +19,7 @@ from fabsim.models.mixed import Mixed
 from fabsim.models.nscc import nscc
 from fabsim.models.queue import TrimQueue
 from fabsim.routing.choose import all_paths
-from fabsim.topology import Change, Fabric, degrade, fat_tree, leaf_spine, single_switch
+from fabsim.topology import Change, Fabric, degrade, fat_tree, find_links, leaf_spine, single_switch
 from fabsim.workload import Flows, Row, assemble, listed, ring_coupled, ring_steps
 from fabsim.workload.packet import Packet
 from tests.small import RATE, case, wire
@@ -131,6 +131,12 @@ def test_acknowledgements_take_their_part_of_the_way_back() -> None:
     alone, both = (run_on(fabric, flows, packet=Packet(acks=acks)).trace.completion for acks in (False, True))
     want = wire(2e7) / RATE * 64 / MTU
     np.testing.assert_allclose(both - alone, want, rtol=0.01)
+    frames = run_on(fabric, flows, packet=Packet(acks=True)).trace.frames
+    assert frames.headers is not None
+    busy = frames.busy[2:-3] / (RATE * 1e-5)
+    np.testing.assert_allclose(busy, 1.0, rtol=1e-3)  # a sender's port is no busier than it can be
+    up, down = find_links(fabric, "h0->leaf0"), find_links(fabric, "leaf0->h0")
+    np.testing.assert_allclose(frames.headers[2:-3, down], frames.sent[2:-3, up] * 64 / MTU, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("buffer", "window"), [(2e5, 2e5), (1e5, 3.1e5), (4e5, 2e5), (2e3, 2e5)])
@@ -144,6 +150,24 @@ def test_an_incast_pays_for_its_trimmed_headers(buffer: float, window: float) ->
     assert headers > 5e5
     want = (8 * wire(1e6) + headers) / RATE + BASE
     assert made.trace.completion.max() == pytest.approx(want, abs=made.dt + 8 * LAST_PACKET * MTU / RATE)
+
+
+def test_a_port_is_busy_with_data_and_headers() -> None:
+    """An uplink that trims is busy for as long as its queue stands. Its headers are those of the packets that it trims;
+    they pass the links behind it, which trim nothing."""
+    fabric = leaf_spine(2, 1, 4, rate=RATE, latency=LATENCY)
+    made = run_on(fabric, assemble([0, 1, 2, 3], 4, 1e6), buffer=1e5, window=2e5)
+    frames = made.trace.frames
+    assert frames.headers is not None
+    way = [int(find_links(fabric, x)[0]) for x in ("leaf0->spine0", "spine0->leaf1", "leaf1->h4")]
+    dropped, headers = frames.dropped.sum(0), frames.headers.sum(0)
+    assert dropped[way[0]] > 1e6
+    assert dropped.sum() == dropped[way[0]]
+    np.testing.assert_allclose(headers[way], dropped[way[0]] * 64 / MTU, rtol=1e-4)
+    stands = np.flatnonzero(frames.peak[:, way[0]] > 5e4)[1:-1]
+    assert len(stands) > 5
+    np.testing.assert_allclose(frames.busy[stands, way[0]] / (RATE * 10 * made.dt), 1.0, rtol=1e-5)
+    assert (frames.sent[stands, way[0]] < 0.995 * frames.busy[stands, way[0]]).all()
 
 
 def test_a_window_below_one_packet_sends_one_window_a_round_trip() -> None:

@@ -71,7 +71,7 @@ def test_eight_devices_and_one_agree(found: dict[str, Any], run: str) -> None:
     apart = dict(found[run])
     assert apart.pop("flags") == 0
     assert max(apart.pop("completion"), apart.pop("start")) < TIME
-    assert set(apart) == {"sent", "queue", "peak", "marked", "dropped", "again"}
+    assert set(apart) == {"sent", "queue", "peak", "marked", "dropped", "again", "headers"}
     assert max(apart.values()) < BYTES
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fabsim.busiest import busiest
 from fabsim.collect import collect
 from fabsim.errors import InputError
 from fabsim.export import as_csv, as_json
 from fabsim.results import Result
-from fabsim.tables import show, size, summary
+from fabsim.tables import busiest_links, by_entry, show, size, summary, totals
 
 Recorded = Callable[..., dict[str, Any]]
 
@@ -39,6 +41,44 @@ def test_show_names_the_busiest_link_and_what_was_lost(result: Result) -> None:
     assert "leaf1->h2      400 Gbps  3 MB      100.0 %" in text or "leaf1->h2  400 Gbps  3 MB      100.0 %" in text
     assert "leaf0->spine0" not in text
     assert "50 kB" in text
+
+
+def test_what_was_always_busy_comes_before_what_was_briefly_full() -> None:
+    """A core link at a quarter of its speed has a quarter of the buffer; one sender is as busy, and others less."""
+    links = ["h0", "h1", "h2", "full", "slow", "like slow", "idle", "dead"]
+    tier = np.array([0, 0, 0, 2, 3, 3, 1, 1])
+    rate = np.array([50e9, 50e9, 50e9, 50e9, 12.5e9, 50e9, 50e9, 0.0])
+    busy = np.array([0.9801, 0.5, 0.97, 0.3, 0.9804, 0.9802, 0.0, 0.0])
+    queue = np.array([9e6, 9e6, 9e6, 4e5, 1e5, 3e5, 0.0, 0.0])  # 8 us at the slow link, 6 us at the one like it
+    order = busiest(tier, rate, busy, queue, busy * rate * 1e-3)
+    assert [links[n] for n in order] == ["slow", "like slow", "h0", "full", "h2", "h1", "idle", "dead"]
+
+
+def test_last_says_from_when_it_counts_where_that_matters(parts: dict[str, Any]) -> None:
+    note = "last: from time zero"
+    run = collect(**parts, name="x")
+    assert note not in totals([run])
+    late = replace(run, start=np.full(3, 5e-6))
+    assert late.last == run.last
+    assert note in totals([run, late])
+
+
+def test_entries_of_traffic_stand_apart(parts: dict[str, Any]) -> None:
+    names = ["traffic.0: incast", "traffic.1: permutation"]
+    run = collect(**parts, name="x", entries=names, entry=np.array([0, 0, 1]))
+    lines = by_entry(run).splitlines()
+    assert lines[1].split() == ["traffic.0:", "incast", "2", "35.0", "35.0", "39.9", "40.0", "2", "MB", "0", "B"]
+    assert lines[2].split() == ["traffic.1:", "permutation", "1", *["60.0"] * 4, "1", "MB", "0", "B"]
+    assert by_entry(run) in show([run])
+    assert "entries" not in show([collect(**parts, name="x")])
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_the_series_kept_are_those_of_the_links_listed(parts: dict[str, Any], count: int) -> None:
+    run = collect(**parts, name="x", watch=count)
+    listed = [line.split()[0] for line in busiest_links(run, count).splitlines()[1:]]
+    assert set(run.watched) == set(listed)
+    assert run.watched[run.busiest_watched].tolist() == listed
 
 
 @pytest.mark.parametrize(

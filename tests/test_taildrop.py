@@ -67,6 +67,7 @@ def test_goodput_under_random_loss(law: type[SelectiveRepeat], p: float, packets
     """For each byte sent: 1 - p where only losses are repeated, (1 - p) / (1 - p + p W) where all behind them is."""
     problem, model = losing(case(PAIR, assemble([0], [1], 2e8), window=packets * MTU), law, loss=at_the_end(p))
     done = run(problem, model, every=100, progress=False).trace
+    assert done.frames.headers is None
     goodput = float(problem.size[0]) / done.frames.sent[:, 0].sum(dtype=float)
     assert goodput == pytest.approx(1 - p if law is SelectiveRepeat else (1 - p) / (1 - p + p * packets), rel=0.01)
     assert goodput > 0.9 or done.completion[0] * RATE * 0.5 > 1.1 * float(problem.size[0])

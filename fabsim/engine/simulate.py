@@ -43,6 +43,8 @@ class Frame:
         marked: [L] bytes of data that got a congestion mark here.
         dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
+        headers: [L] bytes of headers of trimmed packets that left, and of acknowledgements, as far as the data leaves
+            room for them (a sender's port sends its own beside the data); None where there are neither.
         paused: [L] s for which the link was paused; None where nobody pauses. Of the class that was so for longest.
         by_class: the same by class of traffic; None where there is but one.
     """
@@ -53,8 +55,14 @@ class Frame:
     marked: Array
     dropped: Array
     again: Array
+    headers: Array | None = None
     paused: Array | None = None
     by_class: ByClass | None = None
+
+    @property
+    def busy(self) -> Array:
+        """[L] bytes of all that left."""
+        return self.sent if self.headers is None else self.sent + self.headers
 
 
 @jax.tree_util.register_dataclass
@@ -79,7 +87,7 @@ class Trace:
     flags: Array
 
 
-FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS, paused=SAME, by_class=SAME)
+FRAME = Frame(SAME, SAME, SAME, SAME, SAME, again=COLUMNS, headers=SAME, paused=SAME, by_class=SAME)
 TRACE = Trace(EACH, EACH, EACH, SAME, STATE, EACH)
 """How they lie on the devices of a problem that is spread, before flows are put in order: what happens on the links is
 known to all."""
@@ -88,7 +96,8 @@ known to all."""
 def empty_frame(s: Setup) -> Frame:
     """A frame of zeros, in units, of queues where there are several classes."""
     link, flow = jnp.zeros_like(s.capacity[:-1]), jnp.zeros_like(s.size)
-    return Frame(link, link, link, link, link, flow, link if s.queue.pauses else None)
+    ahead = s.queue.trims or s.problem.reverse is not None
+    return Frame(link, link, link, link, link, flow, link if ahead else None, link if s.queue.pauses else None)
 
 
 def of_links(s: Setup, frame: Frame, peak: Array) -> Frame:
@@ -96,8 +105,9 @@ def of_links(s: Setup, frame: Frame, peak: Array) -> Frame:
     classes = s.problem.classes
     by = {item.name: getattr(frame, item.name).reshape(classes, -1) for item in dataclasses.fields(ByClass)}
     whole = {name: x.sum(0) for name, x in by.items()} | {"peak": peak}
+    headers = None if frame.headers is None else frame.headers.reshape(classes, -1).sum(0)
     paused = None if frame.paused is None else frame.paused.reshape(classes, -1).max(0)
-    return dataclasses.replace(frame, **whole, paused=paused, by_class=ByClass(**by))
+    return dataclasses.replace(frame, **whole, headers=headers, paused=paused, by_class=ByClass(**by))
 
 
 def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
@@ -107,7 +117,7 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
     """
 
     def body(carry: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], None]:
-        state, sums, peak, together, again, injected = carry
+        state, sums, peak, together, again, injected, headers = carry
         state, seen = step(s, state)
         sent, queue = seen.signal.sent[:-1], seen.queue[:-1]
         # One wide sum: the cost of a step is in the number of its operations.
@@ -119,20 +129,29 @@ def advance(s: Setup, state: State, every: int) -> tuple[State, Frame]:
         sums = sums + jnp.stack(new)
         if together is not None:
             together = jnp.maximum(together, queue.reshape(s.problem.classes, -1).sum(0))
+        if headers is not None:  # on its own: batches leave it out, unless they keep utilisation over time
+            headers = headers + seen.signal.headers[:-1]
         again, injected = again + seen.again, injected + seen.injected
-        return (state, sums, jnp.maximum(peak, queue), together, again, injected), None
+        return (state, sums, jnp.maximum(peak, queue), together, again, injected, headers), None
 
     zero = empty_frame(s)
     none = jnp.stack([zero.sent] * (5 if s.queue.pauses else 4))
     together = jnp.zeros_like(zero.peak[: s.problem.links]) if s.problem.classes > 1 else None
-    begin = (state, none, zero.peak, together, zero.again, jnp.zeros_like(s.rate))
-    (state, sums, peak, together, again, injected), _ = jax.lax.scan(body, begin, None, length=every)
+    begin = (state, none, zero.peak, together, zero.again, jnp.zeros_like(s.rate), zero.headers)
+    (state, sums, peak, together, again, injected, headers), _ = jax.lax.scan(body, begin, None, length=every)
     by_port = jnp.zeros_like(sums[0]).at[s.problem.port_link].add(injected)
     sent, paused = sums[0] + total(s.problem, by_port), sums[4] if s.queue.pauses else None
-    frame = Frame(sent, queue=sums[1], peak=peak, marked=sums[2], dropped=sums[3], again=again, paused=paused)
+    frame = Frame(sent, sums[1], peak, marked=sums[2], dropped=sums[3], again=again, headers=headers, paused=paused)
     frame = frame if together is None else of_links(s, frame, together)
+    frame = frame if headers is None else within_line(s, frame, every)
     finite = jnp.isfinite(sums).all() & jnp.isfinite(state.flow.credit).all()
     return dataclasses.replace(state, flags=state.flags | (~finite) * flags.NOT_FINITE), frame
+
+
+def within_line(s: Setup, frame: Frame, every: int) -> Frame:
+    """A frame in which no link sends more than it can: a sender's acknowledgements take no room from its data."""
+    spare = jnp.maximum(every * s.capacity[: s.problem.links] - frame.sent, 0.0)
+    return dataclasses.replace(frame, headers=None if frame.headers is None else jnp.minimum(frame.headers, spare))
 
 
 def summarise(s: Setup, state: State, frames: Frame) -> Trace:

@@ -53,6 +53,8 @@ class Signal:
         sent: units of data that leave.
         drop: units of data that are cut.
         marked: units of data that are marked.
+        headers: units of headers that leave, ahead of the data: of what was trimmed here and before, and
+            acknowledgements. With several classes those of a port stand at its first.
         pace: share of the line rate that the queue would have in this step, the other classes being as they are; None
             where a port has but one queue.
     """
@@ -64,6 +66,7 @@ class Signal:
     sent: Array
     drop: Array
     marked: Array
+    headers: Array
     pace: Array | None = None
 
 
@@ -174,4 +177,4 @@ class TrimQueue:
         )
         marked = (arrive - drop if self.at_enqueue else sent) * mark
         pace = None if classes is None else room / (capacity * (1.0 - TIE))
-        return after, Signal(keep, leave, mark, wait, sent, drop, marked, pace)
+        return after, Signal(keep, leave, mark, wait, sent, drop, marked, served, pace)

@@ -31,7 +31,7 @@ def over_time(result: Result, links: Sequence[int] | Sequence[str] | None = None
     """Queue and utilisation of some watched links over time; spans of `faults` are shaded.
 
     Args:
-        links: watched links by name, or by number among the watched; None: the `count` with the largest mean queues.
+        links: watched links by name, or by number among the watched; None: the `count` busiest of them.
 
     Raises:
         InputError: a link has no series in this result.
@@ -79,8 +79,7 @@ def _draw_share(axes: Axes, times: Float, name: str, **style: Any) -> None:
 def _places(result: Result, links: Sequence[int] | Sequence[str] | None, count: int) -> list[int]:
     """Places of the chosen links among the watched."""
     if links is None:
-        mean = np.where(_in_switch(result), result.series_queue.sum(0), 0.0)
-        return np.argsort(-mean, kind="stable")[:count].tolist()
+        return result.busiest_watched[:count].tolist()
     names = result.watched.tolist()
     wanted = [names[link] if isinstance(link, int) and link < len(names) else link for link in links]
     missing = [str(link) for link in wanted if link not in names]

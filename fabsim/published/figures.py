@@ -34,9 +34,8 @@ def rates(row: Row, result: Result) -> Float:
     )
     if not len(inside):
         raise InputError(f"{row.row}: nothing was run between {row.begin:g} and {row.end:g} us")
-    link = np.array([np.flatnonzero(result.link == result.watched[number])[0] for number in chosen])
-    carried = result.series_utilisation[inside][:, chosen] * result.capacity[link]
     frame = result.time[1] - result.time[0]
+    carried = result.series_sent[inside][:, chosen] / frame
     each = len(inside) if np.isnan(row.sample) else max(round(row.sample * 1e-6 / frame), 1)
     whole = len(inside) // each
     return carried[: whole * each].reshape(whole, each, -1).mean(1)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fabsim.plots.figure import colour
 from fabsim.plots.marks import colours, shown
 from fabsim.plots.series import panels
 from fabsim.plots.view import View
 from fabsim.report.frame import band, dressed
 from fabsim.report.page import plotly
-from fabsim.tables import in_switches
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -45,11 +42,9 @@ def of_sweep(data: xarray.Dataset, view: View) -> go.Figure:
 
 
 def of_run(result: Result) -> go.Figure:
-    """Queues and utilisation of the watched links that have the largest queues."""
+    """Queues and utilisation of the busiest of the watched links."""
     canvas = _stacked(["mean queue of a frame<br>(kB)", "utilisation (%)"])
-    number = {name: place for place, name in enumerate(result.link.tolist())}
-    peak = in_switches(result)[[number[name] for name in result.watched.tolist()]]
-    for tint, place in enumerate(np.argsort(-peak, kind="stable")[:LINKS]):
+    for tint, place in enumerate(result.busiest_watched[:LINKS]):
         name = str(result.watched[place])
         parts = result.series_queue[:, place] * 1e-3, result.series_utilisation[:, place] * 100
         for row, values in enumerate(parts, start=1):

@@ -118,4 +118,6 @@ def advance(
         classes=[own.name for own in scenario.queue.classes] or ["all"],
         traffic_class=traffic_class(scenario, net.entry),
         collectives=collectives(scenario, net),
+        entries=[f"traffic.{number}: {one.kind}" for number, one in enumerate(scenario.traffic)],
+        entry=net.entry,
     )

@@ -16,7 +16,7 @@ from fabsim.typing import Array, Bool, Float, Int
 FIELDS = {
     "series_queue": "queue",
     "series_peak": "peak",
-    "series_utilisation": "sent",
+    "series_utilisation": "busy",
     "series_marked": "marked",
     "series_dropped": "dropped",
 }
