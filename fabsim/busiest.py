@@ -18,11 +18,11 @@ def busiest(tail_tier: Int, capacity: Float, utilisation: Float, queue_peak: Flo
     Args:
         tail_tier: [L] tier of the node that sends; 0 for hosts.
         capacity: [L] B/s, 0 of dead links.
-        utilisation: [L] part of the time that each link sends.
+        utilisation: [L] data and headers over what the line rate could have carried.
         queue_peak, sent: [L] bytes.
     """
     wait = np.divide(queue_peak, capacity, out=np.zeros(len(capacity)), where=(capacity > 0) & (tail_tier > 0))
     order = np.lexsort((-sent, -wait, -np.round(1e3 * utilisation)))
     of_host = tail_tier[order] == 0
-    behind = np.where(sent[order] > 0, of_host & (np.cumsum(of_host) > 1), 2)
+    behind = np.where(utilisation[order] > 0, of_host & (np.cumsum(of_host) > 1), 2)
     return order[np.argsort(behind, kind="stable")]

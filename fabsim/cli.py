@@ -77,7 +77,9 @@ def run(
     for variant in scenario.variants.values():
         try:
             done.append(run_one(variant, progress=not quiet, watch=watch, devices=devices))
-        except Stopped as error:  # the other cases are worth having
+        except (InputError, Stopped) as error:  # the other cases are worth having
+            if isinstance(error, InputError) and not done:
+                raise
             stopped.append(f"{variant.name}: {error}")
     if not done:
         raise Stopped("\n".join(stopped))

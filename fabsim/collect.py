@@ -144,7 +144,7 @@ def collect(
 def _collectives(groups: Sequence[Group], start: Float, completion: Float) -> dict[str, Any]:
     """Columns of the collectives: names, starts, times and bus bandwidths."""
     begin = np.array([start[group.flows].min() for group in groups])
-    time = np.array([completion[group.flows].max() for group in groups]) - begin
+    time = duration(begin, np.array([completion[group.flows].max() for group in groups]))
     return {
         "collectives": np.array([group.name for group in groups], dtype=object),
         "collective_start": begin,

@@ -91,5 +91,6 @@ def _cases(path: str | Path, names: list[str]) -> xarray.Dataset:
     parts = [_load(path, f"case{number}") for number in range(len(names))]
     if len({part.sizes["flow"] for part in parts}) > 1:
         raise InputError(f"{path}: the cases have different flows; open one of {', '.join(names)} with case=...")
+    parts = [part.assign_coords({dim: range(part.sizes[dim]) for dim in ("group", "traffic")}) for part in parts]
     joined = xarray.concat(parts, "case", join="outer", combine_attrs="drop_conflicts", data_vars="all")
     return joined.assign_coords(case=names)

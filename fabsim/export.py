@@ -17,7 +17,7 @@ from fabsim.tables import five
 Table = Literal["summary", "flows", "collectives", "links", "classes", "series", "seeds"]
 _AXIS = {
     "flows": "flow",
-    "collectives": "collectives",
+    "collectives": "group",
     "links": "link",
     "classes": "classes",
     "series": "time",
@@ -110,7 +110,8 @@ def _as_object(result: Result) -> dict[str, Any]:
         found = {with_unit(name, figure.units): _plain(figure.values) for name, figure in figures}
         tables["seeds"] = {"seed": result.ensemble.seeds.tolist()} | found
     completion = {f"{name}_s": _plain(value) for name, value in zip(names, five(result.duration), strict=True)}
-    return facts | {"completion_times": completion, "scenario": result.scenario} | tables
+    more = {"completion_times": completion, "scenario": result.scenario, "entries": result.entries.tolist()}
+    return facts | more | tables
 
 
 def _plain(values: Any) -> Any:

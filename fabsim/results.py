@@ -44,8 +44,8 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Result:
-    """One run. Axes: flow, entries (of the traffic), link, classes (of traffic), time (frames) and watched (links whose
-    series are kept).
+    """One run. Axes: flow, traffic (its entries), group (collectives), link, classes (of traffic), time (frames) and
+    watched (links whose series are kept).
 
     Each array field is a variable of the result file, under the same name. Infinite times are flows that did not end.
 
@@ -78,7 +78,7 @@ class Result:
     zero_load: Float = column("flow", "s", "completion time in the empty fabric; NaN where it was not worked out")
     traffic_class: Int = column("flow", "", "class of traffic, by its number")
     entry: Int = column("flow", "", "entry of the traffic that the flow comes from, by its number")
-    entries: NDArray = column("entries", "", "entries of the traffic, by number and kind")
+    entries: NDArray = column("traffic", "", "entries of the traffic, by number and kind")
 
     link: NDArray = column("link", "", "tail->head")
     tail_tier: Int = column("link", "", "tier of the tail: 0 hosts, 1 leaves, 2 spines, 3 cores, 5 borders")
@@ -89,17 +89,17 @@ class Result:
     buffer: Float = column("link", "B", "output queue; NaN where it is unlimited or derived")
     sent: Float = column("link", "B", "bytes of data that left")
     headers: Float = column("link", "B", "bytes of headers of trimmed packets, and of acknowledgements, that left")
-    utilisation: Float = column("link", "1", "part of the time until the last completion in which the link sent")
+    utilisation: Float = column("link", "1", "data and headers over what the line rate could have carried")
     queue_mean: Float = column("link", "B", "mean queue until the last frame")
     queue_peak: Float = column("link", "B", "largest queue")
     marked: Float = column("link", "B", "bytes marked with ECN")
     dropped: Float = column("link", "B", "bytes dropped, trimmed or lost on the link")
     paused: Float = column("link", "s", "time for which the link had to be silent, since its head asked for it (PFC)")
 
-    collectives: NDArray = column("collectives", "", "place in the traffic, kind and ranks of each collective")
-    collective_start: Float = column("collectives", "s", "when its first flow started")
-    collective_time: Float = column("collectives", "s", "from then to its last byte; infinite where that did not come")
-    busbw: Float = column("collectives", "B/s", "its bus bandwidth, as nccl-tests has it")
+    collectives: NDArray = column("group", "", "place in the traffic, kind and ranks of each collective")
+    collective_start: Float = column("group", "s", "when its first flow started")
+    collective_time: Float = column("group", "s", "from then to its last byte; infinite where that did not come")
+    busbw: Float = column("group", "B/s", "its bus bandwidth, as nccl-tests has it")
 
     classes: NDArray = column("classes", "", "classes of traffic; one named all, where none is declared")
     class_sent: Float = column("classes link", "B", "bytes of data that left, by class")
@@ -116,7 +116,7 @@ class Result:
     total_dropped: Float = column("time", "B", "bytes dropped or trimmed, all links")
     watched: NDArray = column("watched", "", "links whose series are kept")
     series_sent: Float = column("time watched", "B", "bytes of data that left, by frame")
-    series_utilisation: Float = column("time watched", "1", "part of the time that the link sends, by frame")
+    series_utilisation: Float = column("time watched", "1", "data and headers over line rate, by frame")
     series_queue: Float = column("time watched", "B", "mean queue, by frame")
     series_peak: Float = column("time watched", "B", "largest queue, by frame")
     series_marked: Float = column("time watched", "B", "bytes marked, by frame")

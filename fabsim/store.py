@@ -67,7 +67,7 @@ def decode(path: str | Path) -> dict[str, Sheet]:
         with h5py.File(path, "r") as file:
             groups = {name: group for name, group in file.items() if isinstance(group, h5py.Group)}
             return {"": _get(file)} | {name: _get(group) for name, group in groups.items()}
-    except (OSError, RuntimeError) as error:  # both are h5py's words for bytes that are not what was written
+    except (OSError, RuntimeError, KeyError) as error:  # all are h5py's words for bytes that are not what was written
         raise InputError(f"{path}: is damaged and cannot be read ({error}); write it again") from None
 
 

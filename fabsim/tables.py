@@ -66,15 +66,17 @@ def summary(results: Sequence[Result], packets: Packets | None = None) -> str:
 
 
 def collectives(results: Sequence[Result]) -> str:
-    """Times and bus bandwidths of the collectives, equal ones in one row; nothing where there are none. Of an ensemble
-    the figures of its first seed."""
+    """Times and bus bandwidths of the collectives, equal ones in one row; nothing where there are none."""
     header = ["collectives", "groups", "fastest (us)", "slowest (us)", "busbw (Gbps)"]
     rows = []
     for result in results:
         for name in dict.fromkeys(result.collectives):
             mine = result.collectives == name
             times = _microseconds([result.collective_time[mine].min(), result.collective_time[mine].max()])
-            rows.append([f"{result.name}, {name}", str(mine.sum()), *times, f"{result.busbw[mine].min() * 8e-9:.1f}"])
+            first = "" if result.ensemble is None else f"first of {len(result.ensemble.seeds)} seeds, "
+            rows.append(
+                [f"{result.name}, {first}{name}", str(mine.sum()), *times, f"{result.busbw[mine].min() * 8e-9:.1f}"]
+            )
     return align([header, *rows]) if rows else ""
 
 

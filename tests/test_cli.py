@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fabsim
@@ -48,6 +49,11 @@ def test_a_case_that_stops_takes_no_other_with_it(small: str, capsys: pytest.Cap
     assert [line.split()[0] for line in told.out.splitlines()[1:3]] == ["wide", "narrow"]
     assert told.err.startswith("stopped: cut: no progress at ")
     assert list(fabsim.open("r.h5").case.values) == ["wide", "narrow"]
+    long = "cases={good: {}, long: {traffic.0.size: 100 TB}}"
+    assert main(["run", small, "--set", long, "--out", "s.h5", "--no-plot", "--quiet"]) == 3
+    told = capsys.readouterr()
+    assert told.out.splitlines()[1].split()[0] == "good"
+    assert told.err.splitlines()[-1].startswith("stopped: long: small.yaml")
     assert main(["run", "cases.yaml", "--set", "cases={cut: {" + fault + "}}", "--no-plot"]) == 3
     assert capsys.readouterr().out == ""
 
@@ -68,13 +74,19 @@ def test_collectives_stand_in_run_show_export_and_sweep(small: str, capsys: pyte
     heads, *rows = capsys.readouterr().out.splitlines()
     assert heads == "case,collectives,collective_start_s,collective_time_s,busbw_B_per_s"
     assert len(rows) == 2
+    cases = "cases={a: {}, b: {traffic: [{kind: ring, size: 1 MB, groups: [[0, 1, 2, 3]]}]}}"
+    four = "traffic=[{kind: ring, size: 1 MB, groups: [[0, 1], [2, 3]]}]"
+    assert main(["run", small, "--set", four, "--set", cases, "--out", "c.h5", "--no-plot", "--quiet"]) == 0
+    data = fabsim.open("c.h5")  # cases with other groups stand beside each other
+    assert data.busbw.dims == ("case", "group")
+    assert np.isfinite(data.busbw).sum("group").values.tolist() == [2, 1]
     found = fabsim.sweep(fabsim.load(small, traffic=[{"kind": "ring", "size": "1 MB"}], sweep={"seeds": 2}))
     assert {"busbw", "collective_time"} <= set(found.data_vars)
 
 
 def test_figures_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in (
-        ("slowdown", "slowdown_p99"), ("utilisation", "what the link could have carried"), ("busbw", "nccl-tests"),
+        ("slowdown", "slowdown_p99"), ("utilisation", "what the line rate could have carried"), ("busbw", "nccl-tests"),
         ("completion_p99.9", "99.9th percentile of the completion time (s)"), ("metrics", "sweep.metrics"),
         ("sweep.metrics", "goodput"),
     ):  # fmt: skip

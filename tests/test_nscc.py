@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import fabsim
 from fabsim.engine.problem import Problem, build
 from fabsim.engine.simulate import simulate
 from fabsim.models.acks import delays_apart
@@ -229,3 +230,25 @@ def test_sweeps_and_differentiates() -> None:
     values = jax.jit(jax.vmap(queue), compiler_options=quick)(jnp.asarray([0.4, 0.8, 1.2]))
     assert (np.diff(np.asarray(values)) <= 0).all()
     assert np.isfinite(float(jax.jit(jax.grad(queue), compiler_options=quick)(jnp.asarray(0.8))))
+
+
+def test_a_gradient_over_many_losses_is_a_number() -> None:
+    """Sixteen senders over four paths each, of which what is left shrinks by a factor a step: one over its square is no
+    number in float32, and was in the derivative of what marked bytes waited."""
+    scenario = fabsim.load({
+        "name": "incast",
+        "fabric": {"kind": "leaf_spine", "leaves": 4, "spines": 4, "hosts_per_leaf": 8, "rate": "400 Gbps",
+                   "latency": "1 us"},
+        "routing": {"kind": "all"},
+        "traffic": [{"kind": "incast", "senders": 16, "receiver": 0, "size": "1 MB"}],
+        "transport": {"kind": "nscc"},
+    })  # fmt: skip
+    problem, model = scenario.compile()
+
+    def landed(model: Any) -> Any:
+        completion = simulate(problem, model, steps=300).completion
+        return jnp.where(jnp.isfinite(completion), completion, 0.0).sum()
+
+    slope = jax.jit(jax.grad(landed))(model)
+    assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves(slope))
+    assert float(jnp.abs(slope.links.capacity).max()) > 0

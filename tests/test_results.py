@@ -30,7 +30,7 @@ def test_every_column_comes_back(result: Result, tmp_path: Path) -> None:
 def test_xarray_sees_units_names_and_the_scenario(result: Result, tmp_path: Path) -> None:
     write(result, tmp_path / "r.h5")
     data = fabsim.open(tmp_path / "r.h5")
-    sizes = {"flow": 3, "entries": 1, "link": 16, "collectives": 0, "classes": 1, "time": 4, "watched": 6}
+    sizes = {"flow": 3, "traffic": 1, "link": 16, "group": 0, "classes": 1, "time": 4, "watched": 6}
     assert dict(data.sizes) == sizes
     assert data.completion.attrs["units"] == "s"
     assert data.queue_peak.sel(link="leaf1->h2").item() == result.queue_peak.max()

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.models.protocol import Feedback
-from fabsim.models.queue import NOTHING
 from fabsim.typing import Array
 
 
@@ -34,7 +33,7 @@ def as_feedback(back: Array) -> Feedback:
 
 
 def mean(waited: Array, of: Array) -> Array:
-    """[F] steps that each byte waited; 0 where there is none."""
+    """[F] steps that each byte waited; 0 where there is none, or so little that one over its square is no number."""
     some = of > 1e-9
     return jnp.where(some, waited / jnp.where(some, of, 1.0), 0.0)
 
@@ -52,7 +51,7 @@ def tell_apart(reached: Array, onto: Array) -> Array:
         onto: [F, C, K] what comes to the receivers' ports next, by lane.
     """
     data, _, marked, waited = onto.swapaxes(0, 1)
-    all_data = jnp.maximum(data.sum(-1), NOTHING)
-    more = (marked * waited / jnp.maximum(data, NOTHING)).sum(-1) - marked.sum(-1) * waited.sum(-1) / all_data
-    of_marked = reached[2] * mean(reached[3], reached[0]) + more / all_data * reached[0]
+    together = marked * mean(waited, data)
+    more = together.sum(-1) - marked.sum(-1) * mean(waited.sum(-1), data.sum(-1))
+    of_marked = reached[2] * mean(reached[3], reached[0]) + mean(more, data.sum(-1)) * reached[0]
     return jnp.concatenate([reached, jnp.clip(of_marked, 0.0, reached[3])[None]])

@@ -80,6 +80,6 @@ def delays_apart(feedback: Feedback) -> tuple[Array, Array]:
         return feedback.delay, feedback.delay
     waited, of_marked = feedback.delay * feedback.acked, feedback.marked_delay * feedback.marked
     clean = feedback.acked - feedback.marked
-    some = clean > 1e-6 * feedback.acked
+    some = clean > jnp.maximum(1e-6 * feedback.acked, 1e-9)  # one over its square is a number, too
     others = jnp.where(some, jnp.maximum(waited - of_marked, 0.0) / jnp.where(some, clean, 1.0), feedback.delay)
     return feedback.marked_delay, others

@@ -31,7 +31,7 @@ def ensemble(scenario: Scenario, *, progress: bool = True) -> Ensemble:
     compiler = Compiler()
     with tqdm(total=len(seeds), unit="scenario", disable=None if progress else True, leave=False) as bar:
         members = [compiler.compile(scenario.change({"seed": seed})) for seed in seeds]
-        by_chance = getattr(scenario.transport, "chance", 0.0) > 0
+        by_chance = bool(np.any(np.asarray(getattr(members[0].model.transport, "chance", 0.0)) > 0))
         if not by_chance and all(_same(members[0].shared.net, member.shared.net) for member in members[1:]):
             text = f"{scenario.name}: nothing in it is drawn, so all {len(seeds)} seeds are one run"
             warnings.warn(text, stacklevel=3)

@@ -60,7 +60,10 @@ TRACE_AXES = {
     "start": (("flow",), Metric("s", "time the flow started")),
     "series_queue": (("time", "watched"), Metric("B", "mean queue, by frame")),
     "series_peak": (("time", "watched"), Metric("B", "largest queue, by frame")),
-    "series_utilisation": (("time", "watched"), Metric("1", "part of the time that the link sends, by frame")),
+    "series_utilisation": (
+        ("time", "watched"),
+        Metric("1", "data and headers over line rate, by frame"),
+    ),
     "series_marked": (("time", "watched"), Metric("B", "bytes marked, by frame")),
     "series_dropped": (("time", "watched"), Metric("B", "bytes dropped or trimmed, by frame")),
 }

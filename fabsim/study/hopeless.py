@@ -9,6 +9,7 @@ import numpy as np
 
 from fabsim.engine import flags
 from fabsim.engine.problem import Problem
+from fabsim.engine.setup import LATER
 from fabsim.engine.state import State
 from fabsim.engine.stuck import cut_off_for_good, under_way
 from fabsim.models.model import Model
@@ -18,7 +19,8 @@ from fabsim.typing import Bool, Int
 def hopeless(
     problem: Problem, model: Model[Any], state: State, differs: tuple[Any, Any, Any], left: Bool, now: float
 ) -> Int:
-    """[members] flags.CUT_OFF for those of which all flows under way are cut off for good, else 0.
+    """[members] flags.CUT_OFF for those of which all flows under way are cut off for good, and no flow has a start to
+    come, else 0.
 
     Args:
         problem, model, state: with the members on the last axis of the leaves that `differs` (trees of bools) names.
@@ -30,8 +32,9 @@ def hopeless(
         return bits
     for number in np.flatnonzero(left).tolist():
         p, m, its = member((problem, model, state), differs, number)
-        begun = under_way(its)
-        if begun.any() and cut_off_for_good(p, m.split.weight, its, now)[begun].all():
+        begun, starts = under_way(its), np.asarray(its.flow.start_in)
+        to_come = (np.asarray(its.flow.begin) >= LATER) & (starts < LATER / 2)
+        if begun.any() and not to_come.any() and cut_off_for_good(p, m.split.weight, its, now)[begun].all():
             bits[number] = flags.CUT_OFF
     return bits
 

@@ -29,6 +29,9 @@ def ahead(make: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]
 def settled() -> Iterator[None]:
     """What is there by now is not looked through for garbage meanwhile: as many things come and go, all modules and
     compiled programs would be, time and again, for a tenth of a second each time."""
+    if gc.get_freeze_count():  # somebody else has done so, and will end it
+        yield
+        return
     gc.freeze()
     try:
         yield

@@ -62,7 +62,7 @@ def whole(scenario: Scenario, resolved: str, design: Design, sheets: Iterable[Sh
 
 
 def metrics_of(scenario: Scenario) -> tuple[str, ...]:
-    """What is kept of each run: what is asked for, or else all that its traffic has."""
+    """What is kept of each run: what is asked for, or else all that the traffic of the file has."""
     from fabsim.scenario.keys.traffic import AllToAll, Ring
     from fabsim.study.catalogue import METRICS, OF_COLLECTIVES
 

@@ -27,16 +27,17 @@ def explain(wanted: str | None = None) -> str:
         return tree()
     name = ".".join(step for step in wanted.split(".") if not step.isdigit())
     parts = [_kind(*all_kinds()[name])] if name in all_kinds() else []
-    parts += filter(None, [figures(wanted.removeprefix("sweep."))])
+    told = [text for text in [figures("metrics" if wanted == "sweep.metrics" else wanted)] if text]
     try:
         found = find(wanted)
     except InputError:
-        if parts:
-            return "\n\n".join(parts)
+        if parts or told:
+            return "\n\n".join(parts + told)
         raise
     parts += [_section(keys) if keys[0].inside else _entry(keys) for keys in _alike(found)]
     others = [key.dotted for key in all_keys() if key.name == name and key not in found]
-    return "\n\n".join(parts + ([_wrapped("see also: ", ", ".join(others))] if others else []))
+    see = [_wrapped("see also: ", ", ".join(others))] if others else []
+    return "\n\n".join([*parts, *see, *told])
 
 
 def tree() -> str:
