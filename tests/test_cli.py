@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -39,7 +41,16 @@ def test_a_run_prints_a_table_and_says_where_the_picture_is(small: str, capsys: 
     assert Path("fabsim-out/small.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_case_that_stops_takes_no_other_with_it(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def narrow_again() -> Iterator[None]:
+    """JAX as it was for the tests behind one that turns on 64 bits."""
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+def test_a_case_that_stops_takes_no_other_with_it(
+    small: str, capsys: pytest.CaptureFixture[str], narrow_again: None
+) -> None:
     """Nor does one in another precision: once JAX has 64 bits, a law may not widen what it keeps in 32."""
     fault = 'faults: [{link: "leaf0<->h0", at: 1 us, speed: 0}]'
     more = f"transport: {{kind: nscc}}\ncases: {{wide: {{precision: float64}}, cut: {{{fault}}}, narrow: {{}}}}\n"
