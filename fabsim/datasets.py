@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fabsim import journal
 from fabsim.errors import InputError
 from fabsim.journal import Journal
-from fabsim.store import check_source, decode
+from fabsim.store import DAMAGED, check_source, damaged, decode
 
 if TYPE_CHECKING:
     import xarray
@@ -81,8 +81,8 @@ def _load(path: str | Path, group: str | None = None) -> xarray.Dataset:
     try:
         with xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False) as dataset:
             return dataset.load()
-    except (OSError, RuntimeError, KeyError) as error:  # what h5py and h5netcdf say of bytes that were not written
-        raise InputError(f"{path}: is damaged and cannot be read ({error}); write it again") from None
+    except DAMAGED as error:
+        raise damaged(path, error) from None
 
 
 def _cases(path: str | Path, names: list[str]) -> xarray.Dataset:

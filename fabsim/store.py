@@ -26,6 +26,9 @@ _TEXT = h5py.string_dtype("utf-8")
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 """Begins what netCDF-4 notes at an axis that has a length and no values."""
 
+DAMAGED = (OSError, RuntimeError, KeyError)
+"""What h5py, and h5netcdf over it, raise of bytes that are not what was written."""
+
 _COMPRESSION = {"compression": "gzip", "compression_opts": 1, "fletcher32": True}
 
 
@@ -67,8 +70,13 @@ def decode(path: str | Path) -> dict[str, Sheet]:
         with h5py.File(path, "r") as file:
             groups = {name: group for name, group in file.items() if isinstance(group, h5py.Group)}
             return {"": _get(file)} | {name: _get(group) for name, group in groups.items()}
-    except (OSError, RuntimeError, KeyError) as error:  # all are h5py's words for bytes that are not what was written
-        raise InputError(f"{path}: is damaged and cannot be read ({error}); write it again") from None
+    except DAMAGED as error:
+        raise damaged(path, error) from None
+
+
+def damaged(path: str | Path, error: Exception) -> InputError:
+    """The sentence of a file whose bytes are not what was written."""
+    return InputError(f"{path}: is damaged and cannot be read ({error}); write it again")
 
 
 def check_source(path: str | Path) -> None:
