@@ -29,7 +29,7 @@ from fabsim.topology import Change, degrade, single_switch
 from fabsim.typing import Array
 from fabsim.workload import assemble
 from tests.small import RATE, case, slopes
-from tests.test_laws import check_conserved
+from tests.test_laws import STEPS, check_conserved, walk
 
 MTU = 4150.0
 PAIR = degrade(single_switch(2, rate=RATE, latency=1e-6), [Change("leaf0->h1", speed=0.5)])
@@ -73,13 +73,33 @@ def test_goodput_under_random_loss(law: type[SelectiveRepeat], p: float, packets
     assert goodput > 0.9 or done.completion[0] * RATE * 0.5 > 1.1 * float(problem.size[0])
 
 
-def test_timeouts_grow_until_something_is_heard() -> None:
-    """All is lost on the link: sent again after 20, 40, 80 and then 100 us, each from the loss on."""
-    made = case(PAIR, assemble([0], [1], 1e5), window=1e6)
+@pytest.mark.parametrize(("size", "way"), [(1e4, 2), (1e5, 5)])
+def test_timeouts_grow_until_something_is_heard(size: float, way: int) -> None:
+    """All is lost on the link, in one lot or several: sent again 20, 40, 80 and then 100 us after the loss, which is
+    some steps on the `way` after the sending."""
+    made = case(PAIR, assemble([0], [1], size), window=1e6)
     problem, model = losing(made, timeout=20e-6, most=5.0, loss=at_the_end(1.0))
     again = np.asarray(simulate(problem, model, steps=400, every=1).frames.again[:, 0])
-    assert again[again > 0] == pytest.approx(float(problem.size[0]), rel=1e-6)
-    np.testing.assert_allclose(np.diff(np.flatnonzero(again)), [40, 80, 100, 100], atol=2)
+    when = np.flatnonzero(again)
+    first = when[np.diff(when, prepend=-100) > 10]
+    np.testing.assert_allclose(np.add.reduceat(again, first), float(problem.size[0]), rtol=1e-6)
+    np.testing.assert_allclose(np.diff(first), [40, 80, 100, 100], atol=way)
+
+
+@pytest.mark.parametrize("timeout", [120e-6, 30e-6])
+def test_steady_losses_are_missed_a_timeout_after_each(timeout: float) -> None:
+    """By Little's law: what is lost and not missed yet is the rate of loss times the timeout. A message that is sent
+    sooner than that waits for its last losses."""
+    made = case(PAIR, assemble([0], [1], 2e6), window=2e6)
+    problem, model = losing(made, timeout=timeout, loss=at_the_end(0.01))
+    lost, waiting = 0.0, 0.0
+    for state, seen in walk(problem, model, 150):
+        assert state.recovery is not None
+        waiting += STEPS * float(np.sum(state.recovery.gone, dtype=float))
+        lost += float(np.sum(seen.again))
+    took = float(state.flow.completion[0]) * float(problem.dt)
+    assert float(problem.dt) * waiting / lost == pytest.approx(timeout, rel=0.03)
+    assert took > 2e6 / (0.5 * RATE) + 0.75 * timeout
 
 
 def incast(senders: int, window: float, buffer: float, slow: float = 1.0) -> Trace:

@@ -22,13 +22,15 @@ class Times:
     Attributes:
         singly: one after the other.
         one, every: as batches on one device, and on all.
-        sweep: as `fabsim sweep` does it, with plan, figures and files.
+        built: the same on all, from their keys to their figures, in memory.
+        sweep: as `fabsim sweep` does it, with plan, files and progress.
         devices: how many there are.
     """
 
     singly: float
     one: float
     every: float
+    built: float
     sweep: float
     devices: int
 
@@ -38,12 +40,13 @@ def many(members: int) -> list[Figure]:
     program = f"from fabsim.bench.many import measure; measure({members})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     t = Times(**json.loads(done.stdout.splitlines()[-1]))
-    layer = 100 * (1 - t.every / t.sweep)
+    building, layer = 100 * (1 - t.every / t.built), 100 * (1 - t.built / t.sweep)
     return [
         Figure(f"{members:,} variants", f"{t.every:.1f} s", f"in batches on all devices, {STEPS} steps each"),
         Figure("sweep", f"{t.singly / t.every:.2f} x", f"the throughput of {members:,} runs one by one"),
         Figure("devices", f"{t.one / t.every:.2f} x", f"{t.devices} devices against one"),
-        Figure("sweep layer", f"{layer:.1f} %", "of fabsim sweep is plan, figures, files and progress"),
+        Figure("building", f"{building:.1f} %", "of a batch from keys to figures is making arrays of keys"),
+        Figure("sweep layer", f"{layer:.1f} %", "of fabsim sweep is plan, files and progress"),
     ]
 
 
@@ -56,7 +59,10 @@ def measure(members: int) -> None:
 
     from fabsim.engine.simulate import simulate
     from fabsim.scenario import load
+    from fabsim.scenario.batch import Compiler, run_all
     from fabsim.study.advance import run_batch
+    from fabsim.sweeps.design import design
+    from fabsim.sweeps.draft import SHARD
     from fabsim.sweeps.sweep import sweep
 
     devices = len(jax.local_devices())
@@ -71,23 +77,29 @@ def measure(members: int) -> None:
         run_batch(some, until=STEPS * float(problem.dt), devices=count)
 
     buffers = [f"{200_000 + 300 * number} B" for number in range(members)]
-    section = {"grid": {"queue.buffer": buffers}, "metrics": ["last_completion", "completion_p99", "queue_peak"]}
-    scenario = load({**SCENARIO, "sweep": section})
+    metrics = ["last_completion", "completion_p99", "queue_peak"]
+    scenario = load({**SCENARIO, "sweep": {"grid": {"queue.buffer": buffers}, "metrics": metrics}})
+
+    def built() -> None:
+        single, points, compiler = scenario.single(), design(scenario), Compiler()
+        ready = [compiler.compile(points.scenario(single, number)) for number in range(members)]
+        run_all(ready, metrics, size=SHARD, devices=devices)
 
     def layered() -> None:
         with tempfile.TemporaryDirectory() as folder:
             sweep(scenario, Path(folder) / "sweep", progress=False)
 
-    for work in (once, lambda: batches(few, 1), lambda: batches(few, devices), layered):
+    for work in (once, lambda: batches(few, 1), lambda: batches(few, devices), built, layered):
         work()  # compiles
-    singly, single, every, whole_sweep = least(
+    singly, single, every, from_keys, whole_sweep = least(
         lambda: [once() for _ in range(members)],
         lambda: batches(whole, 1),
         lambda: batches(whole, devices),
+        built,
         layered,
         rounds=1,
     )
-    times = Times(singly, single, every, whole_sweep, devices)
+    times = Times(singly, single, every, from_keys, whole_sweep, devices)
     print(json.dumps(vars(times)))
 
 

@@ -24,8 +24,9 @@ def miss(paths: Paths, missed: Array) -> tuple[Paths, Array | None]:
     """The lanes without what is missed now, and [F, K] that; None where nothing can be. missed: [F] units."""
     if paths.gone is None:
         return paths, None
-    known = (missed > 0)[:, None]
-    return replace(paths, gone=jnp.where(known, 0.0, paths.gone)), jnp.where(known, paths.gone, 0.0)
+    gone = paths.gone.sum(-1)
+    part = jnp.where(gone > 0, jnp.minimum(missed / jnp.where(gone > 0, gone, 1.0), 1.0), 0.0)[:, None]
+    return replace(paths, gone=(1.0 - part) * paths.gone), part * paths.gone
 
 
 def find(s: Setup, step: Array) -> Found | None:

@@ -134,8 +134,8 @@ class Mrc(Section):
     detect: Span = like(
         "30 us",
         30e-6,
-        means="time from the first silent loss that is not missed yet until the sender misses it, and what it lost "
-        "since: its value is retired, and it is sent again; while nothing comes back it grows by recovery.backoff",
+        means="time from a silent loss until the sender misses it: its value is retired, and it is sent again; while "
+        "nothing comes back it grows by recovery.backoff",
         source=f"{MRC}: a few tens of us; ours is in the middle",
         smooth=ALMOST,
     )

@@ -239,7 +239,7 @@ class Timed(Section):
     timeout: AutoSpan = like(
         "100 us",
         "auto",
-        means="time from the first loss that is not missed yet until the sender misses it, and all it lost since",
+        means="time from a silent loss until the sender misses it; under go_back_n, with all it lost since",
         source="ours: a round trip and the full buffers on its way",
         absent="10 base round trips of the longest route; with balancer: {kind: mrc}, its detect",
         smooth=ALMOST,
