@@ -27,7 +27,8 @@ class FlowState:
         credit: released and not sent (what was trimmed comes back here).
         held: not released yet (a follower waits for its leader).
         in_flight: sent, and nothing heard of it.
-        lost: trimmed or gone, and the sender does not know yet.
+        lost: trimmed or gone, and the sender does not know yet; a flow ends when there is none, so that it is summed up
+            with `slip`, what rounding has left of it so far (much may be lost on a long wire).
         until: units to send until the last byte of the current message is in.
         owed: whether a byte that completes the flow has still to be sent (again).
         start_in: steps until the flow starts; LATER while it waits for its trigger.
@@ -39,6 +40,7 @@ class FlowState:
     held: Array
     in_flight: Array
     lost: Array
+    slip: Array
     until: Array
     owed: Array
     start_in: Array
@@ -174,6 +176,7 @@ def initial(s: Setup) -> State:
         held=s.size,
         in_flight=zero,
         lost=zero,
+        slip=zero,
         until=jnp.where(grained, jnp.minimum(s.grain, s.size), s.size),
         owed=jnp.ones(flows, bool),
         start_in=jnp.where(p.trigger == p.triggers, s.start, LATER),
