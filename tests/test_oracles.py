@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -289,7 +290,7 @@ def fair() -> Any:
 
     def of(problem: Any, model: Any) -> jax.Array:
         s = prepare(problem, model)
-        return fair_rates(s, initial(s).flow.__class__(*[s.size] * 9)) / s.problem.dt * s.problem.unit
+        return fair_rates(s, replace(initial(s).flow, credit=s.size)) / s.problem.dt * s.problem.unit
 
     return jax.jit(of)
 
@@ -314,6 +315,20 @@ def test_two_bottlenecks() -> None:
     flows = assemble([0, 1, 3, 6], [6, 4, 6, 0], 1e6)
     got = fair()(*case(fabric, flows, share_rows=False, transport=Ideal(jnp.float32(1))))
     np.testing.assert_allclose(got, np.array([0.2, 0.2, 0.8, 1.0]) * RATE, rtol=1e-5)
+
+
+@pytest.mark.parametrize("acks", [True, False])
+def test_the_ideal_leaves_room_for_acknowledgements(acks: bool) -> None:
+    """Both ways over links that are too narrow: data and acknowledgements fill them, and no queue grows."""
+    fabric = leaf_spine(2, 2, 4, rate=RATE, latency=LATENCY)
+    packet = replace(Packet(), acks=acks)
+    flows = assemble(np.arange(8), (np.arange(8) + 4) % 8, 2e7)
+    made = run(*case(fabric, flows, transport=Ideal(jnp.float32(1)), packet=packet), progress=False)
+    room = 1 + 64 / MTU if acks else 1.0
+    way = 4 * LATENCY + 3 * MTU / RATE
+    np.testing.assert_allclose(made.trace.completion, 2 * room * wire(2e7) / RATE + way, rtol=1e-4)
+    assert made.trace.frames.dropped.sum() == 0
+    assert made.trace.frames.peak.max() < 2 * MTU * 4
 
 
 # Who starts when

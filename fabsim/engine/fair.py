@@ -32,6 +32,15 @@ def fair_rates(s: Setup, flow: FlowState) -> Array:
     return rate
 
 
+def beside_acks(s: Setup, sent: Array | None) -> Setup:
+    """The network less the room of acknowledgements, as served (see engine.network): of what left in the last step,
+    `sent` [L + 1], over the opposite links. Senders' ports have theirs beside the data."""
+    if sent is None:
+        return s
+    acks = whole(s, s.header_mean * sent[s.problem.reverse]).at[s.problem.port_link].set(0.0)
+    return replace(s, capacity=jnp.maximum(s.capacity - acks, 0.0))
+
+
 def max_min(s: Setup, active: Array) -> Array:
     """[F] units per step of the active flows. A flow is frozen at the share of a link that is the tightest for all
     flows on it."""

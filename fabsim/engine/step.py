@@ -12,7 +12,7 @@ from fabsim.engine import classed, faults, found, paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.crossing import Lines, come_back
 from fabsim.engine.even import even_split
-from fabsim.engine.fair import fair_rates
+from fabsim.engine.fair import beside_acks, fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard, tell_apart
 from fabsim.engine.flags import watch
@@ -91,7 +91,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         if recovery is not None:
             at = jnp.maximum(jnp.where(released > 0, at, 0.0), jnp.where(missed > 0, since, 0.0))
             released = released + missed
-        told = sender(base, flow, fair_rates(faults.slowed(s, events), flow) if s.transport.needs_fair else None)
+        fair = fair_rates(beside_acks(faults.slowed(s, events), state.sent), flow) if s.transport.needs_fair else None
+        told = sender(base, flow, fair)
         law = s.transport.step(state.law, feedback, told)
         room = s.transport.offer(law, told)
         sent, goes = inject(s if may is None else paused(s, may), flow, state.ports, room, released, at)

@@ -15,7 +15,8 @@ from fabsim.typing import Array
 @dataclasses.dataclass(frozen=True)
 class Ideal:
     """Rates are the weighted max-min fair shares of the flows that have something to send, for the split in use,
-    recomputed each step by freezing the flows of local bottlenecks (see engine.fair).
+    beside the acknowledgements that links carry the other way, recomputed each step by freezing the flows of local
+    bottlenecks (see engine.fair).
 
     Attributes:
         share: fraction of the fair rate that is used, a scalar or [F]; 1 fills the bottleneck.

@@ -25,7 +25,8 @@ class LinkFault(Section):
     speed: Fraction | None = like(
         "0.25",
         None,
-        means="the part of its rate that is left; 0: down",
+        means="the part of its rate that is left; 0: down. Queue and thresholds stay as they are, while those of "
+        "fabric.degraded shrink with its speed",
         absent="0 with `flap`, else as it was",
         smooth=ALMOST,
     )
