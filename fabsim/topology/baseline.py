@@ -1,7 +1,8 @@
 """The unloaded round trip and the bandwidth-delay product of a fabric, and the buffers and thresholds that follow.
 
 As the UEC specification and its reference packet simulator have it, these are network-wide figures: those of the
-longest route between any two hosts, whatever the traffic.
+longest of the shortest routes between any two hosts, whatever the traffic. Where flows are given routes that are longer
+than any shortest (through a third group, or link by link), they are those of the longest of these.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabsim.topology.graph import Fabric
+from fabsim.topology.longest import longest_in_use, longest_route
 from fabsim.topology.servers import only_servers, within_server
 from fabsim.topology.sites import only
 from fabsim.topology.wiring import BORDER, INSIDE
@@ -21,15 +23,13 @@ ECN_LOW = 0.2
 ECN_HIGH = 0.8
 """Marking begins and is certain at these fractions of a buffer of one bandwidth-delay product (UEC defaults)."""
 
-_CHUNK = 64  # sources at once: 64 x 250,000 links is 128 MB
-
 
 @dataclass(frozen=True)
 class Baseline:
     """Network-wide figures of an idle fabric.
 
     Attributes:
-        links: links on the longest route between two hosts.
+        links: links on the longest route between two hosts, as above.
         latency: s, one way along it: wires and switches.
         rate: bytes per second of the fastest port of a NIC (ports to switches inside a server do not count).
         rtt: s, there and back, with one full packet and one header stored and forwarded at each link.
@@ -103,13 +103,17 @@ class Queues:
     ecn_high: Float
 
 
-def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
+def baseline(fabric: Fabric, mtu: float, header: float, paths: Int | None = None) -> Baseline:
     """Round trip and bandwidth-delay product.
 
     rtt = 2 latency + links (mtu + header) / rate, over the route with the most links; of those, the one with the most
     latency. Of several sites it is the route with the most latency. Dead links do not count.
+
+    Args:
+        paths: [P, H] link numbers of routes that need not be shortest, right-aligned, -1 in front; those between hosts
+            of one site count in its own figures, too.
     """
-    links, one_way = longest_route(fabric)
+    links, one_way = longest_route(fabric) if paths is None else longest_in_use(fabric, paths)
     port = (fabric.src < fabric.hosts) & (fabric.speed > 0)
     outside = port & (fabric.tier[fabric.dst] != INSIDE)
     both = outside.any() and (port & ~outside).any()
@@ -120,8 +124,21 @@ def baseline(fabric: Fabric, mtu: float, header: float) -> Baseline:
     nic = float(np.bincount(fabric.src[port], healthy, minlength=1).max())
     rtt = 2 * one_way + (links * (mtu + header) / rate if rate else math.inf)
     sites = 0 if fabric.site is None else int(fabric.site.max()) + 1
-    own = tuple(baseline(replace(only(fabric, site), site=None), mtu, header) for site in range(sites))
+    own = tuple(
+        baseline(replace(only(fabric, site), site=None), mtu, header, _within(fabric, site, paths))
+        for site in range(sites)
+    )
     return Baseline(links, one_way, rate, rtt, rate * rtt, nic, own, inside)
+
+
+def _within(fabric: Fabric, site: int, paths: Int | None) -> Int | None:
+    """Those of the paths [P, H] that begin and end in a site."""
+    if paths is None:
+        return None
+    assert fabric.site is not None
+    first = np.take_along_axis(paths, (paths >= 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+    begin, end = fabric.site[fabric.src[first]], fabric.site[fabric.dst[paths[:, -1]]]
+    return paths[(begin == site) & (end == site)]
 
 
 def default_queues(
@@ -159,66 +176,6 @@ def default_queues(
 def _part(fraction: float, packets: Float, mtu: float, buffer: float | Float | None) -> float | Float:
     """A fraction of the derived buffer in whole packets, or of a given buffer as it is."""
     return np.ceil(fraction * packets - 1e-9) * mtu if buffer is None else fraction * buffer
-
-
-def longest_route(fabric: Fabric) -> tuple[int, float]:
-    """Links and one-way latency (s) of the longest of the shortest routes between any two hosts.
-
-    Hosts that nothing connects are left out; a single host gives (0, 0).
-    """
-    alive = fabric.capacity > 0
-    up = alive & (fabric.src < fabric.hosts)
-    down = alive & (fabric.dst < fabric.hosts)
-    inner = alive & ~up & ~down
-    direct = up & (fabric.dst < fabric.hosts)
-    longest = max([(1, float(lat)) for lat in fabric.latency[direct]], default=(0, 0.0))
-    edges, rise = _largest_by(fabric.dst[up & ~direct], fabric.latency[up & ~direct])
-    ends, fall = _largest_by(fabric.src[down & ~direct], fabric.latency[down & ~direct])
-    for begin in range(0, len(edges), _CHUNK):
-        part = slice(begin, begin + _CHUNK)
-        steps, latency = _from_sources(fabric, edges[part], inner)
-        links = np.where(steps[:, ends] < 0, -1, steps[:, ends] + 2)
-        total = rise[part, None] + latency[:, ends] + fall
-        lonely = (edges[part, None] == ends) & (_hosts_below(fabric, ends, down) < 2)
-        links[lonely] = -1
-        if fabric.site is not None:  # the farthest is not the one with the most switches
-            at = np.unravel_index(np.where(links > 0, total, -1.0).argmax(), links.shape)
-            longest = max(longest, (int(links[at]), float(total[at])), key=lambda route: route[1])
-            continue
-        most = int(links.max(initial=-1))
-        if most > 0:
-            longest = max(longest, (most, float(total[links == most].max())))
-    return longest
-
-
-def _largest_by(node: Int, latency: Float) -> tuple[Int, Float]:
-    """The nodes that occur, and the largest latency at each."""
-    nodes, row = np.unique(node, return_inverse=True)
-    most = np.zeros(len(nodes))
-    np.maximum.at(most, row, latency)
-    return nodes, most
-
-
-def _hosts_below(fabric: Fabric, ends: Int, down: np.ndarray) -> Int:
-    """How many hosts hang below each of the switches `ends`."""
-    pairs = np.unique(np.stack([fabric.src[down], fabric.dst[down]]), axis=1)
-    return np.bincount(pairs[0], minlength=len(fabric.names))[ends]
-
-
-def _from_sources(fabric: Fabric, sources: Int, inner: np.ndarray) -> tuple[Int, Float]:
-    """Fewest links from each source switch to each node (-1: none), and the largest latency over such routes."""
-    tail, head, wire = fabric.src[inner], fabric.dst[inner], fabric.latency[inner]
-    steps = np.full((len(sources), len(fabric.names)), -1)
-    latency = np.zeros(steps.shape)
-    rows = np.arange(len(sources))
-    steps[rows, sources] = 0
-    layer = 0
-    while (steps == layer).any():
-        row, link = np.nonzero((steps[:, tail] == layer) & (steps[:, head] < 0))
-        steps[row, head[link]] = layer + 1
-        np.maximum.at(latency, (row, head[link]), latency[row, tail[link]] + wire[link])
-        layer += 1
-    return steps, latency
 
 
 def oversubscription(fabric: Fabric) -> float:

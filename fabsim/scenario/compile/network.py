@@ -18,6 +18,7 @@ from fabsim.scenario.compile.fabrics import build_fabric
 from fabsim.scenario.compile.memory import refuse_too_large
 from fabsim.scenario.compile.queues import queues_of
 from fabsim.scenario.contradictions.traffic import traffic_faults
+from fabsim.scenario.keys.routing import Explicit, Valiant
 from fabsim.scenario.text.document import Document
 from fabsim.scenario.text.source import KeyPath, PlacedError
 from fabsim.topology import Change, Fabric, degrade
@@ -59,8 +60,14 @@ def network(scenario: Document) -> Network:
         lanes = {"ecmp": getattr(scenario.routing, "queue_pairs", 1), "explicit": 1}.get(scenario.routing.kind)
         refuse_too_large(fabric, flows, lanes, width)
         routes = build_routes(scenario, fabric, flows)
-    base = baseline(fabric, scenario.packet.mtu, scenario.packet.header)
+    base = baseline(fabric, scenario.packet.mtu, scenario.packet.header, _detours(scenario, routes))
     return Network(fabric, flows, entry, routes, base, queues_of(scenario, fabric, base))
+
+
+def _detours(scenario: Document, routes: Routes) -> Int | None:
+    """[F K, H] the paths of a routing that takes others than the shortest."""
+    detours = isinstance(scenario.routing, Explicit | Valiant)
+    return routes.path.reshape(-1, routes.path.shape[2]) if detours else None
 
 
 def _fabric(scenario: Document) -> Fabric:
