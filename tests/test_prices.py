@@ -12,7 +12,7 @@ import fabsim
 from fabsim.errors import InputError
 from fabsim.scenario.check import report
 from fabsim.scenario.compile.prices import load_prices
-from fabsim.topology import NvLink, fat_tree, leaf_spine, multi_plane, rail_only
+from fabsim.topology import NvLink, fat_tree, leaf_spine, multi_plane, rail_only, single_switch
 from fabsim.topology.bill import Bill, bill
 from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice
 
@@ -23,7 +23,7 @@ TOY = Prices(
     "coins",
     (SwitchPrice("large", 8, 8 * G100, 8, 100.0, 1000.0), SwitchPrice("small", 4, 4 * G100, 4, 30.0, 200.0)),
     (
-        OpticPrice("copper", 8 * G100, 3.0, 8, 0, 0.0, 1.0),
+        OpticPrice("copper", 4 * G100, 3.0, 4, 0, 0.0, 1.0),
         OpticPrice("eight", 8 * G100, 500.0, 8, 8, 10.0, 50.0),
         OpticPrice("one", G100, 500.0, 1, 1, 2.0, 10.0),
     ),
@@ -51,7 +51,9 @@ def test_planes_against_three_tiers() -> None:
     assert eight[0] / three[0] == pytest.approx(3 / 5, rel=0.05)
     assert eight[1] / three[1] == pytest.approx(2 / 3, rel=0.05)
     real = [bill(fabric, load_prices()) for fabric in (tree, planes)]
-    assert real[1].optics.total() / real[0].optics.total() == pytest.approx(2 / 3, rel=0.05)
+    speed = {optic.name: optic.speed for optic in load_prices().optics}
+    plugged = [sum(speed[name] * count for name, count in found.optics.items()) for found in real]
+    assert plugged[1] / plugged[0] == pytest.approx(2 / 3, rel=0.05)
     assert real[1].cost < real[0].cost
 
 
@@ -79,6 +81,40 @@ def test_the_cheapest_that_fits() -> None:
     fast = bill(leaf_spine(2, 9, 2, rate=16 * G100, latency=0), TOY)
     assert any("too fast for the optics" in text for text in fast.missing)
     assert any("2 switches with 11 ports of 1.6 Tbps" in text for text in fast.missing)
+
+
+def test_optics_fit_the_cages_of_their_switch() -> None:
+    """32 ports of 400 Gbps, in 32 cages as fast: a module each, though one of 800 Gbps for two ports costs less."""
+    found = bill(leaf_spine(2, 1, 16, rate=4 * G100, latency=FIFTY_METRES, uplinks=16), load_prices())
+    assert dict(found.switches) == {"32 x 400G": 3}
+    assert dict(found.optics) == {"400G DR4": 2 * 16 + 3 * 32}
+    slow = bill(leaf_spine(2, 1, 4, rate=G100, latency=FIFTY_METRES, uplinks=4), load_prices())
+    assert (dict(slow.switches), dict(slow.optics)) == ({"32 x 100G": 3}, {"100G DR1": 2 * 4 + 3 * 8})
+
+
+def test_a_switch_is_chosen_together_with_its_optics() -> None:
+    """Eight ports: a slow switch of 90 with eight modules of 20 costs 250, a fast one of 100 with four of 30, for two
+    ports each, 220; with four of 40, 260. A fast switch without such modules has too few cages."""
+    slow, fast = SwitchPrice("slow", 8, 4 * G100, 1, 0.0, 90.0), SwitchPrice("fast", 4, 8 * G100, 2, 0.0, 100.0)
+    one = OpticPrice("one", 4 * G100, 500.0, 1, 1, 0.0, 20.0)
+    fabric = single_switch(8, rate=4 * G100, latency=FIFTY_METRES)
+    for cost, switch, optics in ((30.0, "fast", {"one": 8, "two": 4}), (40.0, "slow", {"one": 16})):
+        two = OpticPrice("two", 8 * G100, 500.0, 2, 2, 0.0, cost)
+        found = bill(fabric, Prices("coins", (slow, fast), (one, two), 0.0))
+        assert (dict(found.switches), dict(found.optics)) == ({switch: 1}, optics)
+        assert found.cost == 8 * 20 + (220 if cost == 30 else 250)
+    cages = bill(fabric, Prices("coins", (fast,), (one,), 0.0))
+    assert cages.missing == ("1 switches with 8 ports of 400 Gbps: none in the list has cages for as many",)
+
+
+def test_a_cable_is_copper_at_both_ends_or_at_none() -> None:
+    """Two cages take one module for two ports each, and copper for one: all four cables are fibre, NICs' ends too."""
+    switch = SwitchPrice("two", 2, 2 * G100, 2, 0.0, 1.0)
+    copper, module = OpticPrice("copper", G100, 3.0, 1, 0, 0.0, 1.0), OpticPrice("pair", 2 * G100, 9.0, 2, 2, 0.0, 9.0)
+    prices = Prices("coins", (switch,), (copper, module), 0.0)
+    full, half = (bill(single_switch(hosts, rate=G100, latency=2 * 4.9e-9), prices) for hosts in (4, 2))
+    assert (dict(full.copper), dict(full.optics)) == ({}, {"pair": 4 + 2})
+    assert (dict(half.copper), dict(half.optics)) == ({"copper": 4}, {})
 
 
 def test_what_is_inside_a_server_is_not_counted() -> None:
