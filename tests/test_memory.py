@@ -65,7 +65,9 @@ def test_ports_of_a_host_hold_it_up_together() -> None:
               "latency": "1 us", "degraded": [{"link": "h*->p1.leaf*", "speed": 0.25}]}  # fmt: skip
     scenario = fabsim.load({"fabric": fabric, "routing": {"kind": "all"}, "traffic": SCENARIO["traffic"]})
     sent = 2e6 * 4150 / 4086 / 25e9 / 1.25
-    assert ideal_seconds(scenario, scenario.network()) == pytest.approx(sent, rel=0.01)
+    net = scenario.network()
+    assert ideal_seconds(scenario, net) == pytest.approx(sent, rel=0.01)
+    assert routed_seconds(scenario, net)[net.fabric.src < net.fabric.hosts] == pytest.approx(sent, rel=0.01)
 
 
 def test_no_run_ends_before_it_can() -> None:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import fabsim
 from fabsim.engine.problem import Problem, build
 from fabsim.engine.simulate import simulate
 from fabsim.models.model import Links, Model, Split
@@ -98,3 +99,26 @@ def test_gradients_through_ports_are_finite_and_name_the_slow_one() -> None:
     slope = jax.jit(last, compiler_options={"xla_backend_optimization_level": 0})(model)
     assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(slope))
     assert slope.links.capacity[port] < 0
+
+
+@pytest.mark.parametrize(
+    ("slow", "rate"),
+    [
+        (["h0->p1.leaf*"], 1.25),
+        (["p1.leaf*->h4"], 1.25),
+        (["h0->p1.leaf*", "p0.leaf*->h4"], 0.5),
+        (["p1.leaf0->p1.spine*"], 1.5),
+    ],
+)
+def test_no_run_beats_the_empty_fabric(slow: list[str], rate: float) -> None:
+    """Links at a quarter of their rate, at the sender, the receiver, an end of each plane, or between: each plane has
+    the rate of its slowest place. What is trimmed is sent again by both planes."""
+    fabric = {"kind": "multi_plane", "planes": 2, "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "rate": "200 Gbps",
+              "latency": "500 ns", "degraded": [{"link": link, "speed": 0.25} for link in slow]}  # fmt: skip
+    traffic = [{"kind": "flows", "list": [{"src": 0, "dst": 4, "size": "8 MB"}]}]
+    window = {"kind": "window", "window": "1.5 BDP"}
+    scenario = {"fabric": fabric, "traffic": traffic, "routing": {"kind": "all"}, "transport": window}
+    result = fabsim.run(fabsim.load(scenario), progress=False)
+    wire = 8e6 + 64 * np.ceil(8e6 / 4086)
+    assert result.zero_load[0] == pytest.approx(wire / (rate * RATE), rel=0.03)
+    assert 0.999 < result.slowdown[0] < 1.2

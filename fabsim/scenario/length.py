@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +23,25 @@ BY_LINK = 5
 
 
 def routed_seconds(scenario: Scenario, net: Network) -> Float:
-    """[L] s that each link needs at line rate for what the routing sends over it. A run may end sooner: what is lost at
-    a slow link, or what a balancer moves, takes another path."""
-    return utilisation(net.routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
+    """[L] s that each link needs at line rate for what senders bring to it: over their ports by their rates, and behind
+    each port as routed. A run may end sooner: what is lost at a slow link, or what a balancer moves, takes another
+    path."""
+    routes = replace(net.routes, weight=_over_ports(net))
+    return utilisation(routes, scenario.packet.sizes.wire(net.flows.size), net.fabric.capacity)
+
+
+def _over_ports(net: Network) -> Float:
+    """[F, K] shares of a flow that has its NIC for itself: all ports in use are full, and in each the split holds."""
+    path, weight, fabric = net.routes.path, net.routes.weight, net.fabric
+    first = (path >= 0).argmax(axis=2)[:, :, None]
+    nic = np.take_along_axis(path, first, axis=2)[:, :, 0].astype(np.int64)
+    ports, row = np.unique(np.arange(len(nic))[:, None] * fabric.links + nic, return_inverse=True)
+    row = row.reshape(nic.shape)
+    used = np.bincount(row.reshape(-1), weight.reshape(-1))
+    owner, link = np.divmod(ports, fabric.links)
+    rate = np.where(used > 0, fabric.capacity[link], 0.0)
+    part = rate / np.bincount(owner, rate)[owner]
+    return weight * np.divide(part, used, out=np.zeros_like(used), where=used > 0)[row]
 
 
 def ideal_seconds(scenario: Scenario, net: Network) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim.typing import Float
+from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
     from fabsim.scenario.compile.network import Network
@@ -14,38 +14,42 @@ if TYPE_CHECKING:
 
 
 def zero_load(scenario: Document, net: Network) -> Float:
-    """[F] s: each flow alone in the empty fabric, on the routes it has, from its start to its last byte's arrival.
+    """[F] s: each flow alone in the empty fabric, on the paths it has, from its start to its last byte's arrival.
 
-    Bytes on the wire at the rate of the narrowest link for the share that it gets, then the propagation and one packet
-    of store and forward at each link but the slowest, along the fastest path in use.
+    No run is faster, however bytes are split over these paths, and whatever is lost on one and sent again on another.
+
+    Bytes on the wire at the rate that its paths have together, then the propagation and one packet of store and forward
+    at each link but the slowest, along the fastest path in use.
     """
-    packet, path, weight = scenario.packet.sizes, net.routes.path, over_ports(net)
-    wire = packet.wire(net.flows.size)
-    on_link = path >= 0
-    flow = np.broadcast_to(np.arange(net.flows.count)[:, None, None], path.shape)[on_link]
-    link = path[on_link]
-    share = np.broadcast_to(weight[:, :, None], path.shape)[on_link]
-    pairs, row = np.unique(flow.astype(np.int64) * net.fabric.links + link, return_inverse=True)
-    load = np.bincount(row, weights=share)
-    owner, at = np.divmod(pairs, net.fabric.links)
-    seconds_per_byte = np.zeros(net.flows.count)
-    capacity = net.fabric.capacity[at]
-    np.maximum.at(seconds_per_byte, owner, np.divide(load, capacity, out=np.zeros_like(load), where=load > 0))
+    packet, path, used = scenario.packet.sizes, net.routes.path, net.routes.weight > 0
+    wire, on_link = packet.wire(net.flows.size), path >= 0
     slowness = np.where(on_link, 1.0 / np.maximum(net.fabric.capacity[path], 1e-300), 0.0)
     forward = np.minimum(packet.mtu, wire)[:, None] * (slowness.sum(axis=2) - slowness.max(axis=2))
     latency = np.where(on_link, net.fabric.latency[path], 0.0).sum(axis=2) + forward
-    return wire * seconds_per_byte + np.where(weight > 0, latency, np.inf).min(axis=1)
+    return wire / _together(net) + np.where(used, latency, np.inf).min(axis=1)
 
 
-def over_ports(net: Network) -> Float:
-    """[F, K] shares of a flow that has its NIC for itself: all ports in use are full, and in each the split holds."""
-    path, weight, fabric = net.routes.path, net.routes.weight, net.fabric
-    first = (path >= 0).argmax(axis=2)[:, :, None]
-    nic = np.take_along_axis(path, first, axis=2)[:, :, 0].astype(np.int64)
-    ports, row = np.unique(np.arange(len(nic))[:, None] * fabric.links + nic, return_inverse=True)
-    row = row.reshape(nic.shape)
-    used = np.bincount(row.reshape(-1), weight.reshape(-1))
-    owner, link = np.divmod(ports, fabric.links)
-    rate = np.where(used > 0, fabric.capacity[link], 0.0)
-    part = rate / np.bincount(owner, rate)[owner]
-    return weight * np.divide(part, used, out=np.zeros_like(used), where=used > 0)[row]
+def _together(net: Network) -> Float:
+    """[F] bytes per second that the paths of each flow have together at most.
+
+    By cuts: each path has one link at each place, counted from its end, and all links there carry no more than their
+    sum. That holds for all paths of a flow, and for those of each of its ports, which add up: where one port is slow at
+    the sender and another at the receiver, each plane has the rate of its slower end.
+    """
+    used = net.routes.weight > 0
+    flow = np.broadcast_to(np.arange(net.flows.count)[:, None], used.shape)[used]
+    path = net.routes.path[used]
+    first = np.take_along_axis(path, (path >= 0).argmax(axis=1)[:, None], axis=1)
+    places = np.where(path >= 0, path, first).astype(np.int64)
+    ports, port = np.unique(flow * net.fabric.links + first[:, 0], return_inverse=True)
+    each = np.bincount(ports // net.fabric.links, _narrowest(net, port, places))
+    return np.minimum(_narrowest(net, flow, places), each)
+
+
+def _narrowest(net: Network, group: Int, places: Int) -> Float:
+    """[G] least sum of capacities at any place of the paths [P, H] of each group [P]."""
+    cuts = []
+    for link in places.T:
+        owner, at = np.divmod(np.unique(group * net.fabric.links + link), net.fabric.links)
+        cuts.append(np.bincount(owner, net.fabric.capacity[at]))
+    return np.min(cuts, axis=0)
