@@ -185,3 +185,18 @@ def test_in_a_scenario() -> None:
     assert np.isnan(result.buffer).all()
     with pytest.raises(InputError, match="xon: above xoff"):
         fabsim.load(SCENARIO, {"queue.xon": "1 BDP"}).network()
+
+
+@pytest.mark.parametrize("queue", [{"kind": "pfc"}, {"kind": "pfc", "delay": "40 us"}])
+def test_pauses_are_heard_however_late(queue: dict[str, Any]) -> None:
+    """Over a slow link, where a packet takes long, and where it is said: alone and in a sweep over the delay."""
+    fabric = {"kind": "single_switch", "hosts": 8, "rate": "100 Gbps", "latency": "300 ns"}
+    slow = {"degraded": [{"link": "h0->*", "speed": 0.1}]}
+    traffic = [{"kind": "incast", "senders": [0, 2, 3], "receiver": 1, "size": "500 kB"}]
+    scenario = fabsim.load({"fabric": fabric | slow, "traffic": traffic, "queue": queue})
+    found = fabsim.run(scenario, progress=False)
+    assert found.last > 1.5e6 / 12.5e9
+    delays = ["1 us", "20 us", "60 us"]
+    swept = fabsim.sweep(scenario.change({"sweep": {"grid": {"queue.delay": delays}}}), progress=False)
+    alone = [fabsim.run(scenario.change({"queue.delay": delay}), progress=False).last for delay in delays]
+    np.testing.assert_allclose(swept.last_completion, alone, rtol=1e-5)

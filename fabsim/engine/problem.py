@@ -209,7 +209,7 @@ def build(
     other = [np.where(other < fabric.links, other + fabric.links * number, queues) for number in range(classes)]
     return Problem(
         links=fabric.links,
-        ring=max(-(-(math.ceil(delay) + 2) // RING) * RING, ring or 0),
+        ring=max(_ring(delay), ring or 0),
         slots=message_slots(fabric, flows, packet, latency, rate),
         triggers=int(max(flows.trigger.max(initial=-1), flows.fires.max(initial=-1))) + 1,
         planes=nic.shape[1],
@@ -278,6 +278,16 @@ def group_by_port(nic: Int) -> tuple[Int, Int, Int]:
     table = np.full((len(sizes), sizes.max()), count)
     table[port, place] = np.arange(count)
     return table, port.reshape(nic.shape), place.reshape(nic.shape)
+
+
+def longer(problem: Problem, delay: float) -> Problem:
+    """The problem with feedback remembered for so many steps at least."""
+    return problem if delay <= problem.ring - 2 else dataclasses.replace(problem, ring=_ring(delay))
+
+
+def _ring(delay: float) -> int:
+    """Steps that are remembered for a feedback so many steps late."""
+    return -(-(math.ceil(delay) + 2) // RING) * RING
 
 
 def message_slots(fabric: Fabric, flows: Flows, packet: Packet, latency: Float, rate: float) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
-from fabsim.scenario.compile.arrays import fixed_of, model_of, problem_of
+from fabsim.scenario.compile.arrays import fixed_of, model_of, problem_of, remembering
 from fabsim.scenario.compile.collectives import Collective, collectives
 from fabsim.scenario.compile.network import Network
 from fabsim.scenario.compile.queues import queues_of
@@ -86,7 +86,9 @@ class Compiler:
         shared = self._shared(scenario)
         net = replace(shared.net, queues=queues_of(scenario, shared.net.fabric, shared.net.baseline))
         shared = with_faults(shared, scenario)
-        return Member(scenario, shared, model_of(scenario, net, shared.links, shared.split, shared.problem.dt))
+        model = model_of(scenario, net, shared.links, shared.split, shared.problem.dt)
+        problem = remembering(shared.problem, model)
+        return Member(scenario, shared if problem is shared.problem else replace(shared, problem=problem), model)
 
     def _shared(self, scenario: Scenario) -> Shared:
         key = network_key(scenario)

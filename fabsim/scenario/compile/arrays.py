@@ -31,7 +31,8 @@ def assemble(scenario: Document, net: Network) -> tuple[Problem, Model[Any]]:
     import jax.numpy as jnp
 
     problem = problem_of(scenario, net)
-    return problem, jax.tree.map(jnp.asarray, model_of(scenario, net, *fixed_of(scenario, net), problem.dt))
+    model = model_of(scenario, net, *fixed_of(scenario, net), problem.dt)
+    return remembering(problem, model), jax.tree.map(jnp.asarray, model)
 
 
 def problem_of(scenario: Document, net: Network) -> Problem:
@@ -50,6 +51,16 @@ def problem_of(scenario: Document, net: Network) -> Problem:
             traffic_class=traffic_class(scenario, net.entry), classes=queues_a_port(scenario),
         )  # fmt: skip
     return replace(problem, faults=schedule(scenario, net.fabric))
+
+
+def remembering(problem: Problem, model: Model[Any]) -> Problem:
+    """The problem with as many steps behind it as links are late to hear that they are to pause."""
+    from fabsim.engine.problem import longer
+    from fabsim.models.pfc import PfcQueue
+
+    if not isinstance(model.queue, PfcQueue):
+        return problem
+    return longer(problem, float(np.max(model.queue.delay)) / float(problem.dt))
 
 
 def fixed_of(scenario: Document, net: Network) -> tuple[Links, Split]:
