@@ -24,7 +24,7 @@ from fabsim.routing import utilisation
 from fabsim.scenario.keys.tune import OBJECTIVES
 from fabsim.study.objectives import TERMS, smooth_max, smooth_quantile
 from fabsim.study.parameters import Levels, levels
-from fabsim.study.plan import Plan, settled
+from fabsim.study.plan import Plan, optimiser, settled
 from fabsim.study.tune import tune
 from fabsim.topology import leaf_spine
 from fabsim.topology.linear import cost_per_rate
@@ -178,6 +178,45 @@ def test_optimisers_by_name(name: str) -> None:
 def test_an_optimiser_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"tune.optimiser: optax has no optimiser 'adm' .* did you mean 'adam'"):
         slow_spine(**{"tune.optimiser": "adm"})
+
+
+def test_parts_of_optimisers_are_neither_offered_nor_taken() -> None:
+    for part in ("scale_by_rprop", "scale_by_learning_rate"):
+        with pytest.raises(InputError, match=f"tune.optimiser: optax has no optimiser '{part}'") as refusal:
+            slow_spine(**{"tune.optimiser": part})
+        hint = str(refusal.value).partition("; ")[2]
+        assert "scale_by" not in hint
+        assert "rprop" in hint
+
+
+@pytest.mark.parametrize("name", ["optimistic_adam", "rprop", "sm3"])
+def test_optimisers_that_take_no_schedule(name: str) -> None:
+    with pytest.raises(InputError, match=f"tune.optimiser: {name} has one learning rate for all steps, .* is cosine"):
+        slow_spine(**{"tune.optimiser": name})
+    task = slow_spine(**{"tune.optimiser": name, "tune.schedule": "constant", "tune.steps": 5})
+    assert tune(task.batches, task.objective, task.plan, task.scales, progress=False).history.min() < 1.0
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_each_optimiser_that_is_offered_descends_or_is_refused(schedule: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        optimiser("?", 0.1, schedule, 5)
+    names = str(refusal.value).partition("; use ")[2].split(", ")
+    assert {"adam", "sgd", "lbfgs"} <= set(names)
+    start, made = jnp.array([1.0, -2.0]), 0
+    for name in names:
+        try:
+            rule = optimiser(name, 0.1, schedule, 5)
+        except InputError:
+            continue
+        raw, state = start, rule.init(start)
+        for _ in range(3):  # the first one of rprop is nothing
+            given = {"value": (raw**2).sum(), "grad": 2 * raw, "value_fn": lambda x: (x**2).sum()}
+            step, state = rule.update(2 * raw, state, raw, **given)
+            raw = raw + step
+        assert float((raw**2).sum()) < 5.0, name
+        made += 1
+    assert made == len(names) - (0 if schedule == "constant" else 3)
 
 
 def test_restarts_and_the_stopping_rule() -> None:
