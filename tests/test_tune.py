@@ -354,6 +354,32 @@ def test_a_tuning_that_gains_nothing_says_so() -> None:
         assert ("it hardly depends on what is tuned" in lines[-1]) is told
 
 
+def test_a_tuning_from_python_keeps_its_journal_where_it_is_told(tmp_path: Path) -> None:
+    """A folder by its name: another call takes what is there, whatever cannot be gone on from is told in a sentence."""
+    out, scenario = tmp_path / "out", fabsim.load(CONFIGS / "half_speed.yaml", {"tune.steps": 2})
+    found = tune_scenario(scenario, out=str(out), progress=False)
+    assert [path.name for path in out.iterdir()] == ["journal.npz"]
+    assert found.tuned.history.shape == (3, 1)
+    assert found.busy.shape == (2, len(np.asarray(found.base.problem.tail)) - 1)
+    written = (out / "journal.npz").stat().st_mtime_ns
+    again = tune_scenario(scenario, out=out, progress=False)
+    assert (out / "journal.npz").stat().st_mtime_ns == written
+    np.testing.assert_array_equal(again.tuned.history, found.tuned.history)
+    with pytest.raises(InputError, match="journal of another tuning; name another folder"):
+        tune_scenario(scenario.change({"tune.steps": 1}), out=out, progress=False)
+    for content, told in ((b"", "cannot be read"), (b"PK\x03\x04", "cannot be read")):
+        (out / "journal.npz").write_bytes(content)
+        with pytest.raises(InputError, match=f"journal.npz: {told} as the journal of a tuning"):
+            tune_scenario(scenario, out=out, progress=False)
+    np.savez(out / "journal.npz", other=np.zeros(2))
+    with pytest.raises(InputError, match="journal of another tuning"):
+        tune_scenario(scenario, out=out, progress=False)
+    assert tune_scenario(scenario, out=out, force=True, progress=False).tuned.history.shape == (3, 1)
+    for place, told in ((out / "journal.npz", "is a file; a tuning is a folder"), (tmp_path / "no" / "x", "no folder")):
+        with pytest.raises(InputError, match=told):
+            tune_scenario(scenario, out=place, progress=False)
+
+
 def test_a_killed_tuning_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 in the middle: what had been written is the beginning of what the next call ends with."""
     out, file = tmp_path / "out", str(CONFIGS / "half_speed.yaml")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim import store
 from fabsim.errors import InputError
 from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.tables import align
@@ -104,13 +103,12 @@ def _shown(name: str, value: float) -> str:
     return show_time(value) if name in ("traffic.start", "transport.target") else f"{value:.4g}"
 
 
-def check_folder(folder: Path, force: bool) -> None:
+def refuse_to_replace(folder: Path, force: bool) -> None:
     """Refuses a folder in which files would be replaced that are no tuning's to go on from.
 
     Raises:
-        InputError: as `fabsim.store.check_folder`; files of these names without a journal, while `force` is off.
+        InputError: files of these names without a journal, while `force` is off.
     """
-    store.check_folder(folder, "a tuning")
     there = [name for name in FILES if (folder / name).exists()]
     if there and not force and not (folder / JOURNAL).exists():
         text = f"has {', '.join(there)}, and no journal of a tuning"
