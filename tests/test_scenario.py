@@ -201,6 +201,29 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "is not UTF-8 text" in refusal(tmp_path / "b.yaml")[0]
 
 
+def test_what_python_gives_in_place_of_a_scenario() -> None:
+    others: list[Any] = [[1], None, 3, b"s.yaml"]
+    for wrong in others:
+        with pytest.raises(InputError, match=r"^load: .* given; the path of a YAML file, or a dict of its keys"):
+            fabsim.load(wrong)
+    for verb in (fabsim.run, fabsim.sweep, fabsim.tune):
+        for wrong in ("s.yaml", {"fabric": {}}, None):
+            with pytest.raises(InputError, match=rf"^{verb.__name__}: .* load it first: fabsim.{verb.__name__}\("):
+                verb(wrong)  # type: ignore[operator]
+
+
+def test_what_python_gives_in_place_of_overrides(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    others: list[Any] = [[1], "seed=1", {1: 2}, 0]
+    for wrong in others:
+        for take in (fabsim.load(file).change, lambda wrong: fabsim.load(file, wrong)):
+            with pytest.raises(InputError, match=r"^overrides: .* given; values by dotted key"):
+                take(wrong)
+    with pytest.raises(InputError, match=r"^overrides: nothing given"):
+        fabsim.load(file).change(None)  # type: ignore[arg-type]
+    assert fabsim.load(file, None).seed == 1
+
+
 def test_all_errors_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = GOOD.replace("seed: 1", "seed: x\nname: b").replace("leaves: 2", "leaves: x").replace("64 KiB", "64")
     lines = refusal(write(tmp_path, text), transport__window="3", queue__limit=4)

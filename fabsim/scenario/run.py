@@ -20,6 +20,7 @@ from fabsim.scenario.inert import inert
 from fabsim.scenario.keys.transport import Mixed
 from fabsim.scenario.keys.window import Credit
 from fabsim.scenario.length import refuse_too_long
+from fabsim.scenario.scenario import refuse_unloaded
 from fabsim.scenario.validity import OutsideWarning, outside
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices
             links to watch that are not there.
         Stopped: the run could not go on or did not end.
     """
+    refuse_unloaded(scenario, "run")
     net = scenario.network()
     for text in outside(scenario, net):
         warnings.warn(f"{scenario.name}: {text}", OutsideWarning, stacklevel=2)

@@ -19,10 +19,11 @@ from fabsim.errors import InputError, InputWarning
 from fabsim.scenario.contradictions import contradictions
 from fabsim.scenario.keys.fields import Section
 from fabsim.scenario.text.document import Document
-from fabsim.scenario.text.override import override
+from fabsim.scenario.text.override import by_key, override
 from fabsim.scenario.text.sentences import in_order, locate, sentences
 from fabsim.scenario.text.source import KeyPath, Source, from_dict, read_file
 from fabsim.scenario.tried import case, case_faults, changed, said_by_cases, sweep_faults
+from fabsim.units import shown
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -54,7 +55,7 @@ class Scenario(Document):
 
     def change(self, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:
         """The scenario with dotted keys overridden, e.g. {"transport.window": "1 BDP"}. Raises InputError."""
-        source = override(self._source, values, places)
+        source = override(self._source, by_key(values), places)
         return _revalidated(self, source, {key.partition(".")[0] for key in values}) or validated(source)
 
     def single(self) -> Scenario:
@@ -83,9 +84,18 @@ def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | No
     Raises:
         InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`.
     """
+    if not isinstance(file, str | Path | Mapping):
+        raise InputError(f"load: {shown(file)} given; the path of a YAML file, or a dict of its keys, would do")
     source = from_dict(file) if isinstance(file, Mapping) else read_file(file)
-    values = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
-    return laid_over(source, values)
+    named = {key.replace("__", "."): value for key, value in more.items()}
+    return laid_over(source, {**by_key({} if overrides is None else overrides), **named})
+
+
+def refuse_unloaded(given: Any, verb: str) -> None:
+    """Raises InputError for what is no scenario yet."""
+    if not isinstance(given, Scenario):
+        text = f"{shown(given)} given, which is no scenario; load it first: fabsim.{verb}(fabsim.load(...))"
+        raise InputError(f"{verb}: {text}")
 
 
 def laid_over(source: Source, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:

@@ -14,6 +14,7 @@ from fabsim.errors import InputError, Stopped
 from fabsim.journal import Journal
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.compile.files import checksums
+from fabsim.scenario.scenario import refuse_unloaded
 from fabsim.store import check_folder
 from fabsim.study.devices import over
 from fabsim.study.outcomes import out_of_memory
@@ -63,6 +64,7 @@ def sweep(
         Stopped: every point failed.
         OSError: the disk is full; what was finished stays.
     """
+    refuse_unloaded(scenario, "sweep")
     if scenario.sweep is None:
         text = "sweep: this scenario has none; say what to vary under sweep: grid:"
         raise InputError(scenario.source.sentence((), text))

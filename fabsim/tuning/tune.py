@@ -16,6 +16,7 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.scenario.compile.files import checksums
 from fabsim.scenario.keys.tune import Over, Tune
+from fabsim.scenario.scenario import refuse_unloaded
 from fabsim.store import check_folder
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
 from fabsim.tuning.members import members
@@ -54,6 +55,7 @@ def tune(scenario: Scenario, *, out: str | Path | None = None, force: bool = Fal
     from fabsim.study.tune import Inert
     from fabsim.study.tune import tune as descend
 
+    refuse_unloaded(scenario, "tune")
     journal = None if out is None else Path(out) / JOURNAL
     if journal is not None:
         check_folder(journal.parent, "a tuning")

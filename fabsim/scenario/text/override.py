@@ -43,6 +43,14 @@ def override(source: Source, values: Mapping[str, Any], places: Mapping[str, str
     return replace(source, data=data, places=found, errors=tuple(errors), other_kind=frozenset(other_kind))
 
 
+def by_key(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Overrides that Python gives. Raises InputError for what is no mapping of dotted keys."""
+    if isinstance(values, Mapping) and all(isinstance(key, str) for key in values):
+        return values
+    text = "values by dotted key, like {'transport.window': '1 BDP'}, would do"
+    raise InputError(f"overrides: {shown(values)} given; {text}")
+
+
 def _put(data: dict[str, Any], key: str, value: Any) -> tuple[KeyPath, Any]:
     """Set one dotted key, in copies of what it leads through; the path that it took and the value that was there."""
     steps = key.split(".")
