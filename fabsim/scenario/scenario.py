@@ -76,13 +76,14 @@ def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | No
 
     Args:
         file: a YAML file, or the same as a dict (relative paths then start in the working directory).
-        overrides: values by dotted key, {"transport.window": "1 BDP"}.
+        overrides: values by dotted key, {"transport.window": "1 BDP"}; numbers and arrays of numpy do, as in `file`.
         more: the same as keywords, with two underscores for a dot: transport__window="1 BDP".
 
     Warns of overrides that do not hold in every case, since the case has a value of its own.
 
     Raises:
-        InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`.
+        InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`;
+            those of overrides begin with the key.
     """
     if not isinstance(file, str | Path | Mapping):
         raise InputError(f"load: {shown(file)} given; the path of a YAML file, or a dict of its keys, would do")
@@ -102,7 +103,7 @@ def laid_over(source: Source, values: Mapping[str, Any], places: Mapping[str, st
     """The scenario of a source with dotted keys overridden, as `override` does. Warns of those that do not hold in all
     cases. Raises InputError."""
     scenario = validated(override(source, values, places))
-    for line in said_by_cases(scenario, {key: f"--set {key}" for key in values} | dict(places or {})):
+    for line in said_by_cases(scenario, {key: key for key in values} | dict(places or {})):
         warnings.warn(line, InputWarning, stacklevel=3)
     return scenario
 
@@ -159,7 +160,12 @@ def _single(source: Source) -> Source:
 def _keys_of_the_former_kind(error: ValidationError, source: Source) -> list[KeyPath]:
     """Keys of the file in a section whose `kind` was overridden, which the new kind does not have."""
     found = [locate(source.data, e["loc"], True)[0] for e in error.errors() if e["type"] == "extra_forbidden"]
-    return [path for path in found if path[:-1] in source.other_kind and not source.place(path).startswith("--set")]
+    return [path for path in found if path[:-1] in source.other_kind and _of_the_file(source.place(path))]
+
+
+def _of_the_file(place: str) -> bool:
+    """Whether a place is neither of the command line nor of Python."""
+    return bool(place) and not place.startswith("--set")
 
 
 def _without(source: Source, paths: list[KeyPath]) -> Source:
