@@ -322,6 +322,8 @@ def test_another_scenario_is_refused(folder: Path, capsys: pytest.CaptureFixture
     assert main(anew) == 0
     assert fabsim.open("d").completion_max.notnull().all()
     assert Path("d/notes.txt").read_text() == "mine"
+    assert main(["diff", "d/sweep.h5", "d/sweep.h5"]) == 2
+    assert capsys.readouterr().err.startswith("d/sweep.h5: is of a sweep, not of a run; fabsim show")
     Path("other").mkdir()
     Path("other/mine.txt").write_text("mine")
     assert main(["sweep", "s.yaml", "--out", "other"]) == 2

@@ -413,3 +413,22 @@ def test_a_killed_tuning_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert float(found.busiest.sel(row="tuned")) < 1.01 * found.attrs["optimum"]
     assert main(["tune", file, "--out", str(out), "--quiet"]) == 2
     assert "journal of another tuning" in capsys.readouterr().err
+    told_what_it_is(out, capsys)
+
+
+def told_what_it_is(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands for runs and sweeps say what a tuning is, and what reads it; that does."""
+    whole = str(out / "tune.h5")
+    assert fabsim.open(out).identical(fabsim.open(whole))
+    for command in (["show"], ["export"], ["plot"], ["report", "--out", str(out / "r.html")]):
+        for place, what in ((whole, "is of a tuning, not of a run"), (str(out), "is the folder of a tuning")):
+            assert main([*command, place]) == 2
+            (line,) = capsys.readouterr().err.splitlines()
+            assert line.startswith(f"{place}: {what}; fabsim.open reads "), line
+    assert main(["diff", whole, whole]) == 2
+    assert capsys.readouterr().err.startswith(f"{whole}: is of a tuning, not of a run; fabsim.open reads it")
+    assert main(["diff", str(out), whole]) == 2
+    assert capsys.readouterr().err == f"{out}: is a folder; name a file in it\n"
+    (out / "tune.h5").unlink()
+    with pytest.raises(InputError, match=r"is the folder of a tuning; .* once fabsim tune has come to its end"):
+        fabsim.open(out)

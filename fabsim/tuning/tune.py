@@ -19,6 +19,7 @@ from fabsim.scenario.keys.tune import Over, Tune
 from fabsim.scenario.scenario import refuse_unloaded
 from fabsim.store import check_folder
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
+from fabsim.tuning.folder import JOURNAL
 from fabsim.tuning.members import members
 from fabsim.tuning.tunables import parameters
 from fabsim.typing import Float
@@ -26,8 +27,6 @@ from fabsim.typing import Float
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
     from fabsim.study.objectives import Objective
-
-JOURNAL = "journal.npz"
 
 
 def tune(scenario: Scenario, *, out: str | Path | None = None, force: bool = False, progress: bool = True) -> Tuning:

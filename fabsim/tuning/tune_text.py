@@ -12,8 +12,8 @@ from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.tables import align
 from fabsim.topology import link_names
 from fabsim.tuning.certificate import Tuning
-from fabsim.tuning.tune import JOURNAL
-from fabsim.tuning.tuned import SPLIT, TUNED, write_tuned
+from fabsim.tuning.folder import FILES, JOURNAL, PICTURES, RESULT
+from fabsim.tuning.tuned import write_tuned
 from fabsim.typing import Float
 from fabsim.units import show_rate, show_size, show_time
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 FEW = 12
 """Levels of a parameter that are listed one by one."""
-RESULT = "tune.h5"
-PICTURES = ("history.png", "before_after.png")
-FILES = (RESULT, TUNED, SPLIT, *PICTURES)
-"""What is written into the folder of a tuning, beside its journal."""
 LITTLE = 1e-3
 """A part of the objective that is not worth the tuning."""
 WITHIN = 0.01
@@ -149,5 +145,5 @@ def sheet(scenario: Scenario, tuning: Tuning) -> Sheet:
         plain = name.replace(".", "_")
         dims = (f"{plain}_group", f"{plain}_lane")[: pair[0].ndim]
         variables |= {f"{plain}_{when}": Variable(dims, x) for when, x in zip(("before", "after"), pair, strict=True)}
-    about = {"name": tuning.name, "seed": scenario.seed, "scenario": scenario.resolved(), "optimum": tuning.optimum}
-    return Sheet(variables, about)
+    about = {"kind": "tuning", "name": tuning.name, "seed": scenario.seed}
+    return Sheet(variables, about | {"scenario": scenario.resolved(), "optimum": tuning.optimum})
