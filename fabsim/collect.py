@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fabsim.busiest import busiest
 from fabsim.engine.run import Run
 from fabsim.engine.simulate import ByClass, Frame
+from fabsim.errors import InputError
 from fabsim.results import Result, duration
 from fabsim.topology import Fabric, find_links, link_names
 from fabsim.typing import Bool, Float, Int
@@ -22,8 +23,8 @@ from fabsim.workload.flows import Flows
 SHARING = "proportional: bytes leave a port in proportion to what each flow has waiting there (well-mixed queue)"
 """How the engine shares a port; kept in every file, because results of other rules are not comparable."""
 
-Watch = int | Literal["all"] | Sequence[int] | Sequence[str]
-"""Links whose series are kept: how many of the busiest, all, or these numbers or names."""
+Watch = int | str | Sequence[int] | Sequence[str]
+"""Links whose series are kept: how many of the busiest, "all", a name, or these numbers or names."""
 
 
 class Group(Protocol):
@@ -47,7 +48,7 @@ def collect(
     seed: int = 0,
     zero_load: Float | None = None,
     buffer: Float | None = None,
-    watch: Watch = 32,
+    watch: int | Int = 32,
     classes: Sequence[str] = ("all",),
     traffic_class: Int | None = None,
     collectives: Sequence[Group] = (),
@@ -61,15 +62,12 @@ def collect(
         scenario: resolved scenario, YAML text.
         zero_load: [F] s, completion time of each flow alone in the empty fabric, for slowdowns.
         buffer: [L] bytes, output queues as derived; the fabric's own if None.
-        watch: links whose series are kept; for which are the busiest see fabsim.busiest.
+        watch: links whose series are kept, see `watched_links`; for which are the busiest see fabsim.busiest.
         classes: names of the classes of traffic.
         traffic_class: [F] class of each flow; the first if None.
         collectives: groups of flows that work together.
         entries: names of the entries of the traffic.
         entry: [F] entry that each flow comes from; the first if None.
-
-    Raises:
-        InputError: `watch` names no link.
     """
     trace, frames = run.trace, run.trace.frames
     names = np.array(link_names(fabric), dtype=object)
@@ -81,7 +79,7 @@ def collect(
     able = fabric.capacity * _until(completion, run.time)
     sent, utilisation = _total(frames.sent), _ratio(_total(frames.busy), able)
     order = busiest(fabric.tier[fabric.src], fabric.capacity, utilisation, peak, sent)
-    watched = _watched(watch, fabric, order)
+    watched = np.sort(order[:watch]) if isinstance(watch, int) else watch
     return Result(
         name=name,
         scenario=scenario,
@@ -172,14 +170,28 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _watched(watch: Watch, fabric: Fabric, order: Int) -> Int:
-    """Numbers of the links whose series are kept, ascending. order: the busiest first."""
-    if watch == "all":
-        return np.arange(fabric.links)
-    if isinstance(watch, int):
-        return np.sort(order[:watch])
-    wanted = [find_links(fabric, item) if isinstance(item, str) else np.array([item]) for item in watch]
+def watched_links(watch: Watch, fabric: Fabric) -> int | Int:
+    """How many of the busiest links have their series kept, or the numbers of these, ascending.
+
+    Raises:
+        InputError: fewer than none, or a name or number of no link.
+    """
+    if isinstance(watch, int | np.integer):
+        if watch < 0:
+            raise InputError(f"watch: {watch} given; 0 or more of the busiest links would do")
+        return int(watch)
+    if isinstance(watch, str):
+        return np.arange(fabric.links) if watch == "all" else find_links(fabric, watch)
+    if not isinstance(watch, Iterable):
+        raise InputError(f'watch: {watch!r} given; how many of the busiest links, "all", or names of links would do')
+    wanted = [find_links(fabric, item) if isinstance(item, str) else _link(fabric, item) for item in watch]
     return np.unique(np.concatenate(wanted)) if wanted else np.empty(0, dtype=np.int64)
+
+
+def _link(fabric: Fabric, number: int) -> Int:
+    if not isinstance(number, int | np.integer) or not 0 <= number < fabric.links:
+        raise InputError(f"watch: {number!r} is no link; names, or numbers from 0 to {fabric.links - 1}, would do")
+    return np.array([number])
 
 
 def _until(completion: Float, time: Float) -> float:

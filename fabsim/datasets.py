@@ -11,13 +11,14 @@ from fabsim import journal
 from fabsim.errors import InputError
 from fabsim.journal import Journal
 from fabsim.store import DAMAGED, check_source, damaged, decode
+from fabsim.tuning.folder import JOURNAL, RESULT, TUNED
 
 if TYPE_CHECKING:
     import xarray
 
 
 def open(path: str | Path, case: str | None = None) -> xarray.Dataset:
-    """A result file, or a sweep (its folder or its file), as an xarray Dataset, in memory.
+    """A result file, a sweep or a tuning (its folder or its file), as an xarray Dataset, in memory.
 
     Of a run: links and watched links are labelled by name and frames by time:
     `fabsim.open("r.h5").series_queue.sel(watched="leaf0->spine3").plot()`. A file of several cases gives a dimension
@@ -26,6 +27,9 @@ def open(path: str | Path, case: str | None = None) -> xarray.Dataset:
     Of a sweep: figures over the axes of its design, labelled by the keys that were varied:
     `fabsim.open("sweep").completion_p99.sel({"queue.buffer": 2e5}).plot()`. A folder whose sweep is not done yet has
     NaN, and a `reason`, where points are missing.
+
+    Of a tuning (`fabsim tune FILE --out DIR`): the course of the objective, the figures of each row of its table, and
+    values and the load of links, before and after: `fabsim.open("tuned").objective.min("descent").plot()`.
 
     Raises:
         InputError: no such file or case, or cases that cannot stand in one Dataset.
@@ -47,14 +51,16 @@ def open(path: str | Path, case: str | None = None) -> xarray.Dataset:
 
 
 def is_sweep(path: str | Path) -> bool:
-    """Whether a folder or file is that of a sweep. Raises InputError where it is neither sweep nor result."""
+    """Whether a folder or file is that of a sweep. Raises InputError for a folder of anything else."""
     if Path(path).is_dir():
         return bool(_journal(Path(path)))
     return decode(path)[""].attributes.get("kind") == "sweep"
 
 
 def _folder(folder: Path) -> xarray.Dataset:
-    """A sweep, as far as it has come."""
+    """A sweep, as far as it has come, or what a tuning has left."""
+    if _tuned(folder) and (folder / RESULT).is_file():
+        return open(folder / RESULT)
     found = _journal(folder)
     if found.whole.is_file():
         with suppress(InputError):  # it is damaged: the shards are there still
@@ -69,10 +75,18 @@ def _folder(folder: Path) -> xarray.Dataset:
 
 
 def _journal(folder: Path) -> Journal:
+    if _tuned(folder):
+        text = f"fabsim.open reads its {RESULT} in Python, and its {TUNED} runs, once fabsim tune has come to its end"
+        raise InputError(f"{folder}: is the folder of a tuning; {text}")
     found = journal.existing(folder)
     if found is None:
         raise InputError(f"{folder}: is an empty folder; name a result file, or the folder of a sweep")
     return found
+
+
+def _tuned(folder: Path) -> bool:
+    """Whether a folder is that of a tuning, done or not, and of no sweep."""
+    return not (folder / journal.PLAN).is_file() and any((folder / name).is_file() for name in (JOURNAL, RESULT))
 
 
 def _load(path: str | Path, group: str | None = None) -> xarray.Dataset:

@@ -126,7 +126,9 @@ def existing(folder: str | Path) -> Journal | None:
     plan = place / PLAN
     if not plan.is_file():
         if place.is_dir() and any(file.name != "shards" for file in place.iterdir()):
-            raise InputError(f"{folder}: holds something else than a sweep; name an empty or a new folder")
+            raise InputError(
+                f"{folder}: holds something else than a sweep; name the folder of one, or an empty or new one"
+            )
         if any(shards(place).glob("[0-9]*-*")):
             raise InputError(f"{folder}: holds shards of a sweep whose plan is gone; name another folder")
         return None

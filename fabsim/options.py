@@ -88,12 +88,9 @@ def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision
         except InputError as error:
             faults += error.sentences
     source = replace(source, errors=(*source.errors, *faults))
-    places = {key: f"--{key}" for key, value in (("seed", seed), ("precision", precision)) if value is not None}
-    if seed is not None:
-        values["seed"] = seed
-    if precision is not None:
-        values["precision"] = precision
-    return laid_over(source, values, places)
+    named = {key: value for key, value in (("seed", seed), ("precision", precision)) if value is not None}
+    places = {key: f"--set {key}" for key in values} | {key: f"--{key}" for key in named}
+    return laid_over(source, values | named, places)
 
 
 def keep_compiled_programs() -> None:

@@ -160,6 +160,11 @@ def duration(start: Float, completion: Float) -> Float:
 COLUMNS = tuple(item for item in fields(Result) if item.metadata)
 _ENSEMBLE = "ensemble_"
 """Begins the names of the variables of an ensemble in a file."""
+OTHERS = {
+    "sweep": "is of a sweep, not of a run; fabsim show, plot, report and export read it",
+    "tuning": "is of a tuning, not of a run; fabsim.open reads it in Python, and the tuned.yaml beside it runs",
+}
+"""Files of another kind, and what reads them."""
 _FACTS = ("name", "seed", "sharing", "steps", "dt", "wall_s")
 
 
@@ -183,9 +188,12 @@ def read(path: str | Path) -> list[Result]:
     """The runs of a result file: one, or one for each case.
 
     Raises:
-        InputError: no such file, or not a result file.
+        InputError: no such file, not a result file, or that of a sweep or a tuning.
     """
     sheets = decode(path)
+    kind = sheets[""].attributes.get("kind")
+    if kind in OTHERS:
+        raise InputError(f"{path}: {OTHERS[kind]}")
     cases = [
         sheet for name, sheet in sorted(sheets.items(), key=lambda item: (len(item[0]), item[0])) if sheet.variables
     ]

@@ -85,6 +85,8 @@ def check_source(path: str | Path) -> None:
     Raises:
         InputError: no such file, or not an HDF5 file.
     """
+    if Path(path).is_dir():
+        raise InputError(f"{path}: is a folder; name a file in it")
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
     if not h5py.is_hdf5(path):

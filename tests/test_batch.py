@@ -20,6 +20,7 @@ from fabsim.engine.batch import batch, shape_of
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import run
 from fabsim.engine.trailing import trailing
+from fabsim.errors import InputError
 from fabsim.models.model import Model
 from fabsim.routing.choose import ecmp
 from fabsim.study.advance import (
@@ -154,8 +155,9 @@ def test_blocks_are_few_and_equally_wide() -> None:
     assert width(20, (1, 2)) == 8
     assert [part.tolist() for part in blocks(5, 2)] == [[0, 1], [2, 3], [4]]
     assert Spread((), 3, one).block == 3
-    with pytest.raises(ValueError, match="64 devices: there are 1 here"):
-        over(64)
+    for count in (64, 0, -1, 1.5):
+        with pytest.raises(InputError, match=f"devices: {count} given, and JAX finds 1 cpu here; 1 would do"):
+            over(count)  # type: ignore[arg-type]
 
 
 def test_another_step_is_another_batch() -> None:

@@ -121,6 +121,39 @@ def test_latencies_must_fit_the_problem() -> None:
         made(dt=2e-6)
 
 
+def test_steps_and_frames_are_whole_and_some() -> None:
+    wrong: list[Any] = [0, -3, 40.0, None, "40"]
+    for count in wrong:
+        with pytest.raises(InputError, match=f"^steps: {count} given; a whole number of 1 or more would do"):
+            simulate(*made(), steps=count)
+        with pytest.raises(InputError, match=f"^every: {count} given; a whole number of 1 or more would do"):
+            simulate(*made(), steps=40, every=count)
+    few = simulate(*made(), steps=np.int64(10))
+    assert np.isinf(few.completion).all()
+    assert int(few.flags) == 0
+
+
+def test_numbers_wider_than_the_problem_are_named() -> None:
+    """After JAX was switched to 64 bits; inside of jit, grad and vmap, too. Narrower ones and plain numbers do."""
+    problem, model = made()
+    with jax.enable_x64(True):
+        wide = jnp.asarray(np.asarray(model.split.weight), "float64")
+
+        def last(weight: jax.Array) -> jax.Array:
+            return simulate(problem, replace(model, split=replace(model.split, weight=weight)), steps=40).completion[0]
+
+        for see in (last, jax.jit(last), jax.grad(last), lambda weight: jax.vmap(last)(weight[None])):
+            with pytest.raises(
+                InputError, match=r"^model.split.weight: is float64, and the problem is float32; .astyp"
+            ):
+                see(wide)
+        assert last(wide.astype("float32")).dtype == "float32"
+        plain = replace(model, queue=replace(model.queue, ecn_max=1.0))
+        assert simulate(problem, plain, steps=40).completion.dtype == "float32"
+        double, _ = made(dtype="float64")
+        assert simulate(double, model, steps=40).completion.dtype == "float64"
+
+
 def test_until_a_time_gives_what_is_not_done_as_inf() -> None:
     host = run(*made(start=[0, 0, 0, 1e-3, 0]), until=200e-6, progress=False)
     assert np.isinf(host.trace.completion[3])

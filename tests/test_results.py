@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fabsim.results
-from fabsim.collect import collect
+from fabsim.collect import collect, watched_links
 from fabsim.errors import InputError
 from fabsim.results import COLUMNS, Result, read, write
 from fabsim.store import Sheet, Variable, encode, publish
@@ -67,11 +67,30 @@ def test_figures_of_links_follow_from_the_frames(result: Result) -> None:
 
 
 def test_watched_links_by_name_and_all(parts: dict[str, Any], tmp_path: Path) -> None:
-    named = collect(**parts, name="x", watch=["leaf0->*", "leaf1->h2"])
+    fabric = parts["fabric"]
+    named = collect(**parts, name="x", watch=watched_links(["leaf0->*", "leaf1->h2"], fabric))
     assert set(named.watched) == {"leaf0->h0", "leaf0->h1", "leaf0->spine0", "leaf0->spine1", "leaf1->h2"}
-    assert len(collect(**parts, name="x", watch="all").watched) == 16
-    with pytest.raises(InputError, match="leaf9"):
-        collect(**parts, name="x", watch=["leaf9->h2"])
+    assert len(collect(**parts, name="x", watch=watched_links("all", fabric)).watched) == 16
+    assert collect(**parts, name="x", watch=watched_links("leaf1->h2", fabric)).watched == ["leaf1->h2"]
+    assert len(collect(**parts, name="x", watch=watched_links(np.int64(3), fabric)).watched) == 3
+    np.testing.assert_array_equal(watched_links(np.array([5, 2, 5]), fabric), [2, 5])
+    assert len(collect(**parts, name="x", watch=watched_links([], fabric)).watched) == 0
+    wrong: list[tuple[Any, str]] = [
+        ("leaf9->h2", '"leaf9->h2"'), (["leaf9->h2"], "leaf9"), (-1, "watch: -1 given; 0 or more"),
+        ([16], "watch: 16 is no link; names, or numbers from 0 to 15"), ([1.5], "watch: 1.5 is no link"),
+        (None, "watch: None given; how many"),
+    ]  # fmt: skip
+    for watch, told in wrong:
+        with pytest.raises(InputError, match=told):
+            watched_links(watch, fabric)
+
+
+def test_links_to_watch_are_known_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is not there costs no run."""
+    scenario = fabsim.load(Path(__file__).parents[1] / "configs" / "incast.yaml")
+    monkeypatch.setattr("fabsim.engine.run.run", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(InputError, match='named "leaf77->h0"'):
+        fabsim.run(scenario, watch="leaf77->h0", progress=False)
 
 
 def test_an_existing_file_is_not_replaced_unless_forced(result: Result, other_case: Result, tmp_path: Path) -> None:

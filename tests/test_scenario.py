@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 import fabsim
-from fabsim.errors import InputError
+from fabsim.errors import InputError, InputWarning
 from fabsim.scenario.text.written import yaml_text
 from fabsim.sweeps.design import design
 
@@ -201,17 +202,40 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "is not UTF-8 text" in refusal(tmp_path / "b.yaml")[0]
 
 
+def test_what_python_gives_in_place_of_a_scenario() -> None:
+    others: list[Any] = [[1], None, 3, b"s.yaml"]
+    for wrong in others:
+        with pytest.raises(InputError, match=r"^load: .* given; the path of a YAML file, or a dict of its keys"):
+            fabsim.load(wrong)
+    for verb in (fabsim.run, fabsim.sweep, fabsim.tune):
+        for wrong in ("s.yaml", {"fabric": {}}, None):
+            with pytest.raises(InputError, match=rf"^{verb.__name__}: .* load it first: fabsim.{verb.__name__}\("):
+                verb(wrong)  # type: ignore[operator]
+
+
+def test_what_python_gives_in_place_of_overrides(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+    others: list[Any] = [[1], "seed=1", {1: 2}, 0]
+    for wrong in others:
+        for take in (fabsim.load(file).change, lambda wrong: fabsim.load(file, wrong)):
+            with pytest.raises(InputError, match=r"^overrides: .* given; values by dotted key"):
+                take(wrong)
+    with pytest.raises(InputError, match=r"^overrides: nothing given"):
+        fabsim.load(file).change(None)  # type: ignore[arg-type]
+    assert fabsim.load(file, None).seed == 1
+
+
 def test_all_errors_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = GOOD.replace("seed: 1", "seed: x\nname: b").replace("leaves: 2", "leaves: x").replace("64 KiB", "64")
     lines = refusal(write(tmp_path, text), transport__window="3", queue__limit=4)
     assert [re.split(r": ", line)[0] for line in lines] == [
-        "s.yaml:2:1", "s.yaml:3:1", "s.yaml:6:3", "s.yaml:13:25", "--set queue.limit", "--set transport.window",
+        "s.yaml:2:1", "s.yaml:3:1", "s.yaml:6:3", "s.yaml:13:25", "queue.limit", "transport.window",
     ]  # fmt: skip
 
 
 def test_an_override_through_a_value_or_past_a_list(tmp_path: Path) -> None:
     file = write(tmp_path, GOOD)
-    assert refusal(file, dt__x=1)[0].startswith("--set dt.x: dt: ")
+    assert refusal(file, dt__x=1)[0].startswith("dt: not a time: {'x': 1} has no unit")
     assert "is a list of 1" in refusal(file, traffic__3__size="1 MB")[0]
     assert "holds 1, not a section" in refusal(file, seed__x=1)[0]
 
@@ -224,6 +248,46 @@ def test_overrides(tmp_path: Path) -> None:
     assert scenario.traffic[0].model_dump()["size"] == "1 MB"
     assert scenario.change({"seed": 8}).seed == 8
     assert scenario.change({"seed": 8}).transport == scenario.transport
+
+
+def test_numbers_and_arrays_of_numpy_are_values(tmp_path: Path) -> None:
+    incast = {"kind": "incast", "senders": np.array([1, 2]), "receiver": np.int64(0), "size": "200 kB"}
+    alike = {"kind": "incast", "senders": [1, 2], "receiver": 0, "size": "200 kB"}
+    file = write(tmp_path, GOOD)
+    scenario = fabsim.load(file, {"traffic": (incast,), "seed": np.int64(4)})
+    assert scenario.resolved() == fabsim.load(file, {"traffic": [alike], "seed": 4}).resolved()
+    given = YAML(typ="safe").load(file)
+    assert fabsim.load(given | {"seed": np.int32(4), "traffic": [incast]}).resolved() == scenario.resolved()
+    assert scenario.change({"traffic.0.senders": jnp.array([3, 1])}).resolved() == (
+        scenario.change({"traffic.0.senders": [3, 1]}).resolved()
+    )
+    assert scenario.change({"routing.kind": np.str_("all")}).routing.kind == "all"
+    assert scenario.change({"queue.ecn_max": np.float32(0.25)}).resolved() == (
+        scenario.change({"queue.ecn_max": 0.25}).resolved()
+    )
+    assert "seed: not a whole number, given 1.5" in refusal(file, seed=np.float32(1.5))[0]
+    incast["senders"][0] = 3
+    assert scenario.source.data["traffic"][0]["senders"] == [1, 2]
+
+
+def test_what_is_wrong_with_an_override_begins_with_its_key(tmp_path: Path) -> None:
+    """Of the command line it begins with the option, see test_cli."""
+    scenario = fabsim.load(write(tmp_path, GOOD))
+    for take in (scenario.change, lambda values: fabsim.load(tmp_path / "s.yaml", values)):
+        for values, told in (
+            ({"seed": "x"}, "seed: not a whole number, given 'x'"),
+            ({"seed.x": 1}, "seed.x: 'seed' holds 1, not a section"),
+            ({"queue": {"kind": "trim", "buffr": 1}}, "queue.buffr: unknown key"),
+            ({"routing.kind": "all", "routing.polarised": True}, "routing.polarised: unknown key"),
+            ({"cases": {"a": {"seed": "x"}}}, "cases.a: seed: not a whole number"),
+            ({"sweep": {"grid": {"seed": [1, "x"]}}}, "sweep.grid: seed: not a whole number"),
+        ):
+            with pytest.raises(InputError) as refused:
+                take(values)
+            assert [line for line in refused.value.sentences if line.startswith(told)], refused.value.sentences
+    cases = write(tmp_path, GOOD + "cases: {a: {seed: 2}}\n")
+    with pytest.warns(InputWarning, match=r"^seed: case 'a' has a value of its own"):
+        fabsim.load(cases, seed=3)
 
 
 def test_another_kind_leaves_the_keys_of_the_old_one_behind(tmp_path: Path) -> None:

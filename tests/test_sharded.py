@@ -19,6 +19,7 @@ import jax
 import numpy as np
 import pytest
 
+import fabsim
 from fabsim.cli import main
 from fabsim.engine.deal import deal
 from fabsim.errors import InputError
@@ -26,6 +27,8 @@ from fabsim.scenario.compile.memory import VALUES, refuse_too_large_for
 from fabsim.topology import multi_plane
 from fabsim.workload import assemble
 from tests.small import case
+
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 TIME = 1e-6
 """Relative, of completions and starts; 9e-8 found."""
@@ -145,6 +148,15 @@ def test_a_part_must_fit_into_its_device() -> None:
 ])  # fmt: skip
 def test_the_command_refuses_in_a_sentence(more: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     jax.devices()  # it has started, with one
-    config = str(Path(__file__).parents[1] / "configs" / "incast.yaml")
+    config = str(CONFIGS / "incast.yaml")
     assert main(["run", config, "--no-plot", "--devices", "9", *more]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [9, 0, -1, 0.5])
+def test_so_does_python(count: Any) -> None:
+    says = f"^devices: {count} given, and JAX finds 1 cpu here; 1 would do$"
+    with pytest.raises(InputError, match=says):
+        fabsim.run(fabsim.load(CONFIGS / "incast.yaml"), devices=count)
+    with pytest.raises(InputError, match=says):
+        fabsim.sweep(fabsim.load(CONFIGS / "sweeps" / "first.yaml"), devices=count)

@@ -322,6 +322,8 @@ def test_another_scenario_is_refused(folder: Path, capsys: pytest.CaptureFixture
     assert main(anew) == 0
     assert fabsim.open("d").completion_max.notnull().all()
     assert Path("d/notes.txt").read_text() == "mine"
+    assert main(["diff", "d/sweep.h5", "d/sweep.h5"]) == 2
+    assert capsys.readouterr().err.startswith("d/sweep.h5: is of a sweep, not of a run; fabsim show")
     Path("other").mkdir()
     Path("other/mine.txt").write_text("mine")
     assert main(["sweep", "s.yaml", "--out", "other"]) == 2
@@ -515,11 +517,14 @@ def test_ranks_from_arguments_slurm_and_jax() -> None:
     assert rank(env={}) == Rank(0, 1)
     for number, count, env, says in (
         (1, None, {}, "--rank and --ranks go together"),
-        (3, 3, {}, "--rank 3 with --ranks 3: there is no such process; give --rank 0 to 2"),
+        (3, 3, {}, "--rank and --ranks: rank 3 of 3: there is no such process; 0 to 2 would do"),
         (None, None, {"SLURM_PROCID": "x", "SLURM_NTASKS": "2"}, "SLURM_PROCID='x': not a whole number"),
     ):
         with pytest.raises(fabsim.InputError, match=says):
             rank(number, count, env)
+    for number, count in ((5, 2), (2, 2), (-1, 2), (0, 0)):
+        with pytest.raises(fabsim.InputError, match=f"^rank {number} of {count}: there is no such process"):
+            Rank(number, count)
 
 
 def test_two_processes_of_slurm_share_a_folder(folder: Path, reference: xarray.Dataset) -> None:

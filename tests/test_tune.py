@@ -24,7 +24,7 @@ from fabsim.routing import utilisation
 from fabsim.scenario.keys.tune import OBJECTIVES
 from fabsim.study.objectives import TERMS, smooth_max, smooth_quantile
 from fabsim.study.parameters import Levels, levels
-from fabsim.study.plan import Plan, settled
+from fabsim.study.plan import Plan, optimiser, settled
 from fabsim.study.tune import tune
 from fabsim.topology import leaf_spine
 from fabsim.topology.linear import cost_per_rate
@@ -180,6 +180,45 @@ def test_an_optimiser_that_is_not_there() -> None:
         slow_spine(**{"tune.optimiser": "adm"})
 
 
+def test_parts_of_optimisers_are_neither_offered_nor_taken() -> None:
+    for part in ("scale_by_rprop", "scale_by_learning_rate"):
+        with pytest.raises(InputError, match=f"tune.optimiser: optax has no optimiser '{part}'") as refusal:
+            slow_spine(**{"tune.optimiser": part})
+        hint = str(refusal.value).partition("; ")[2]
+        assert "scale_by" not in hint
+        assert "rprop" in hint
+
+
+@pytest.mark.parametrize("name", ["optimistic_adam", "rprop", "sm3"])
+def test_optimisers_that_take_no_schedule(name: str) -> None:
+    with pytest.raises(InputError, match=f"tune.optimiser: {name} has one learning rate for all steps, .* is cosine"):
+        slow_spine(**{"tune.optimiser": name})
+    task = slow_spine(**{"tune.optimiser": name, "tune.schedule": "constant", "tune.steps": 5})
+    assert tune(task.batches, task.objective, task.plan, task.scales, progress=False).history.min() < 1.0
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_each_optimiser_that_is_offered_descends_or_is_refused(schedule: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        optimiser("?", 0.1, schedule, 5)
+    names = str(refusal.value).partition("; use ")[2].split(", ")
+    assert {"adam", "sgd", "lbfgs"} <= set(names)
+    start, made = jnp.array([1.0, -2.0]), 0
+    for name in names:
+        try:
+            rule = optimiser(name, 0.1, schedule, 5)
+        except InputError:
+            continue
+        raw, state = start, rule.init(start)
+        for _ in range(3):  # the first one of rprop is nothing
+            given = {"value": (raw**2).sum(), "grad": 2 * raw, "value_fn": lambda x: (x**2).sum()}
+            step, state = rule.update(2 * raw, state, raw, **given)
+            raw = raw + step
+        assert float((raw**2).sum()) < 5.0, name
+        made += 1
+    assert made == len(names) - (0 if schedule == "constant" else 3)
+
+
 def test_restarts_and_the_stopping_rule() -> None:
     task = slow_spine(**{"tune.restarts": 2, "tune.tolerance": 1e-3, "tune.patience": 5, "tune.steps": 100})
     found = tune(task.batches, task.objective, task.plan, task.scales, progress=False)
@@ -315,6 +354,32 @@ def test_a_tuning_that_gains_nothing_says_so() -> None:
         assert ("it hardly depends on what is tuned" in lines[-1]) is told
 
 
+def test_a_tuning_from_python_keeps_its_journal_where_it_is_told(tmp_path: Path) -> None:
+    """A folder by its name: another call takes what is there, whatever cannot be gone on from is told in a sentence."""
+    out, scenario = tmp_path / "out", fabsim.load(CONFIGS / "half_speed.yaml", {"tune.steps": 2})
+    found = tune_scenario(scenario, out=str(out), progress=False)
+    assert [path.name for path in out.iterdir()] == ["journal.npz"]
+    assert found.tuned.history.shape == (3, 1)
+    assert found.busy.shape == (2, len(np.asarray(found.base.problem.tail)) - 1)
+    written = (out / "journal.npz").stat().st_mtime_ns
+    again = tune_scenario(scenario, out=out, progress=False)
+    assert (out / "journal.npz").stat().st_mtime_ns == written
+    np.testing.assert_array_equal(again.tuned.history, found.tuned.history)
+    with pytest.raises(InputError, match="journal of another tuning; name another folder"):
+        tune_scenario(scenario.change({"tune.steps": 1}), out=out, progress=False)
+    for content, told in ((b"", "cannot be read"), (b"PK\x03\x04", "cannot be read")):
+        (out / "journal.npz").write_bytes(content)
+        with pytest.raises(InputError, match=f"journal.npz: {told} as the journal of a tuning"):
+            tune_scenario(scenario, out=out, progress=False)
+    np.savez(out / "journal.npz", other=np.zeros(2))
+    with pytest.raises(InputError, match="journal of another tuning"):
+        tune_scenario(scenario, out=out, progress=False)
+    assert tune_scenario(scenario, out=out, force=True, progress=False).tuned.history.shape == (3, 1)
+    for place, told in ((out / "journal.npz", "is a file; a tuning is a folder"), (tmp_path / "no" / "x", "no folder")):
+        with pytest.raises(InputError, match=told):
+            tune_scenario(scenario, out=place, progress=False)
+
+
 def test_a_killed_tuning_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 in the middle: what had been written is the beginning of what the next call ends with."""
     out, file = tmp_path / "out", str(CONFIGS / "half_speed.yaml")
@@ -348,3 +413,22 @@ def test_a_killed_tuning_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert float(found.busiest.sel(row="tuned")) < 1.01 * found.attrs["optimum"]
     assert main(["tune", file, "--out", str(out), "--quiet"]) == 2
     assert "journal of another tuning" in capsys.readouterr().err
+    told_what_it_is(out, capsys)
+
+
+def told_what_it_is(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands for runs and sweeps say what a tuning is, and what reads it; that does."""
+    whole = str(out / "tune.h5")
+    assert fabsim.open(out).identical(fabsim.open(whole))
+    for command in (["show"], ["export"], ["plot"], ["report", "--out", str(out / "r.html")]):
+        for place, what in ((whole, "is of a tuning, not of a run"), (str(out), "is the folder of a tuning")):
+            assert main([*command, place]) == 2
+            (line,) = capsys.readouterr().err.splitlines()
+            assert line.startswith(f"{place}: {what}; fabsim.open reads "), line
+    assert main(["diff", whole, whole]) == 2
+    assert capsys.readouterr().err.startswith(f"{whole}: is of a tuning, not of a run; fabsim.open reads it")
+    assert main(["diff", str(out), whole]) == 2
+    assert capsys.readouterr().err == f"{out}: is a folder; name a file in it\n"
+    (out / "tune.h5").unlink()
+    with pytest.raises(InputError, match=r"is the folder of a tuning; .* once fabsim tune has come to its end"):
+        fabsim.open(out)

@@ -38,8 +38,7 @@ def tune(check: bool, out: str | None, force: bool, quiet: bool, **given: Any) -
 
     folder = None if out is None else Path(out)
     if folder is not None:
-        tune_text.check_folder(folder, force)
-        folder.mkdir(exist_ok=True)
+        tune_text.refuse_to_replace(folder, force)
     found = tuning.tune(scenario, out=folder, force=force, progress=not quiet)
     click.echo(tune_text.as_text(found))
     if folder is not None:

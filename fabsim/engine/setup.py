@@ -164,9 +164,21 @@ def share_of_link(problem: Problem, share: Array) -> Array:
     return jnp.minimum(whole[hop, flow, problem.same], 1.0)
 
 
+def refuse_wider(problem: Problem, model: Model[Any]) -> None:
+    """Raises InputError for numbers that are wider than the problem's: one would make others wide, and no loop may
+    change the type of what it carries. Looks at types only, while a program is built."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path({"problem": problem, "model": model}):
+        floating = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        if floating and jnp.result_type(leaf, problem.dt) != problem.dt.dtype:
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            text = f"{leaf.dtype}, and the problem is {problem.dt.dtype}"
+            raise InputError(f'{name}: is {text}; .astype("{problem.dt.dtype}"), or a wider problem, would do')
+
+
 def prepare(problem: Problem, model: Model[Any], side_by_side: bool = False) -> Setup:
     """Scale, pad and derive; differentiable in every field of the model. Raises InputError for silent losses that no
-    recovery answers, and for another number of classes than that of the problem."""
+    recovery answers, for another number of classes than that of the problem, and for wider numbers than its own."""
+    refuse_wider(problem, model)
     losing = problem.faults is not None and (problem.faults.loss is not None or misses(model.balancer))
     silent = not model.queue.trims or model.links.loss is not None or losing
     if silent and model.recovery is None:

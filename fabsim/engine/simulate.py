@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fabsim.engine import flags
 from fabsim.engine.across import total
@@ -15,6 +16,7 @@ from fabsim.engine.setup import LATER, Setup, prepare
 from fabsim.engine.spread import COLUMNS, EACH, SAME, STATE, Spread, columns_in_order, either, in_order, on_each
 from fabsim.engine.state import State, initial
 from fabsim.engine.step import step
+from fabsim.errors import InputError
 from fabsim.models.model import Model
 from fabsim.typing import Array
 
@@ -223,12 +225,27 @@ def simulate(
 
     Args:
         problem: from fabsim.engine.problem.build, or one that is spread over devices (fabsim.engine.spread).
-        model: parameters in SI units; gradients by any of its floating leaves.
-        steps: steps of problem.dt.
-        every: steps of one frame.
+        model: parameters in SI units, floating ones of the problem's dtype; gradients by any of these. Each row of
+            `split.weight` sums to 1, and nothing here sees to it: a step along its raw gradient leads away from that.
+            Descend on what a softmax makes shares of, as fabsim.study.parameters.Shares does.
+        steps: steps of problem.dt, 1 or more. Flows that are not through by then have an infinite `completion`.
+        every: steps of one frame, 1 or more.
         checkpoint: recompute the inside of a frame in the backward pass: memory of one state per frame instead of
             one per step.
+
+    Returns:
+        A Trace. Look at its `flags` before its numbers: 0 where all is well; else the sum of 1 (a value is not a number
+        any more), 2 (grains of a coupled flow overtook each other), 4 (delays are longer than the problem was built
+        for) and 8 (latencies are shorter than a step a link). fabsim.engine.flags.sentences says so in words.
+
+    Raises:
+        InputError: steps or every is no whole number of 1 or more; a floating leaf is wider than the problem's dtype (a
+            float32 problem with what was made after JAX was switched to 64 bits); silent losses without a recovery; a
+            problem and a model of different classes of traffic.
     """
+    for name, count in (("steps", steps), ("every", every)):
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise InputError(f"{name}: {count} given; a whole number of 1 or more would do")
     state, seen = keep_going(
         problem, model, begin(problem, model), count=-(-steps // every), every=every, checkpoint=checkpoint
     )

@@ -60,6 +60,14 @@ class Spread:
     place: Array
 
 
+def first(count: int, there: Sequence[Any]) -> Sequence[Any]:
+    """So many of the devices that there are. Raises InputError."""
+    if not isinstance(count, int | np.integer) or not 1 <= count <= len(there):
+        found = f"JAX finds {len(there)} {there[0].platform} here"
+        raise InputError(f"devices: {count} given, and {found}; {'1 to ' * (len(there) > 1)}{len(there)} would do")
+    return there[:count]
+
+
 def over(devices: Sequence[Any]) -> Mesh:
     """The mesh of these devices."""
     return jax.make_mesh((len(devices),), (AXIS,), axis_types=(AxisType.Auto,), devices=devices)

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fabsim.collect import Watch, collect
+from fabsim.collect import Watch, collect, watched_links
 from fabsim.errors import InputError, InputWarning
 from fabsim.results import Result
 from fabsim.scenario.compile.arrays import assemble
@@ -20,6 +20,7 @@ from fabsim.scenario.inert import inert
 from fabsim.scenario.keys.transport import Mixed
 from fabsim.scenario.keys.window import Credit
 from fabsim.scenario.length import refuse_too_long
+from fabsim.scenario.scenario import refuse_unloaded
 from fabsim.scenario.validity import OutsideWarning, outside
 
 if TYPE_CHECKING:
@@ -39,17 +40,20 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices
 
     Args:
         progress: show a bar on stderr, where that is a terminal.
-        watch: links whose series are kept: how many of the busiest, "all", or names.
+        watch: links whose series are kept: how many of the busiest, "all", a name or names, or numbers. Names are those
+            of `Result.link`, and patterns ("leaf0->*", "leaf0<->spine3", "spine0"), as in `sweep: watch:`.
         devices: over so many the flows are spread (the first ones of the kind in use).
 
     Raises:
-        InputError: what contradicts itself, does not fit the fabric, or cannot be spread.
+        InputError: what contradicts itself, does not fit the fabric, or cannot be spread; more devices than there are;
+            links to watch that are not there.
         Stopped: the run could not go on or did not end.
     """
+    refuse_unloaded(scenario, "run")
     net = scenario.network()
     for text in outside(scenario, net):
         warnings.warn(f"{scenario.name}: {text}", OutsideWarning, stacklevel=2)
-    if devices > 1:
+    if devices != 1:
         return spread_out(scenario, net, devices, progress=progress, watch=watch)
     problem, model = assemble(scenario, net)
     warn_of_inert(scenario, net, model)
@@ -61,7 +65,7 @@ def spread_out(scenario: Scenario, net: Network, count: int, **options: Any) -> 
     """Run with the flows spread over `count` devices."""
     import jax
 
-    from fabsim.engine.spread import in_host_memory, over
+    from fabsim.engine.spread import first, in_host_memory, over
 
     if scenario.seeds > 1:
         text = f"{scenario.seeds} given, which run at once on one device; 1 seed, or 1 device, would do"
@@ -71,14 +75,12 @@ def spread_out(scenario: Scenario, net: Network, count: int, **options: Any) -> 
         raise InputError(scenario.source.sentence(("transport",), f"{text}; another transport, or 1 device, would do"))
     chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
     there = jax.devices(chosen.platform if isinstance(chosen, jax.Device) else chosen)
-    if len(there) < count:
-        kind = there[0].platform
-        raise InputError(f"devices: {count} given, and JAX finds {len(there)} {kind} here; {len(there)} would do")
-    refuse_too_large_for(there[:count], net.routes.path, 8 if scenario.precision == "float64" else 4)
+    devices = first(count, there)
+    refuse_too_large_for(devices, net.routes.path, 8 if scenario.precision == "float64" else 4)
     with in_host_memory():
         problem, model = assemble(scenario, net)
         warn_of_inert(scenario, net, model)
-    return advance(scenario, net, problem, model, mesh=over(there[:count]), **options)
+    return advance(scenario, net, problem, model, mesh=over(devices), **options)
 
 
 def warn_of_inert(scenario: Scenario, net: Network, model: Model[Any]) -> None:
@@ -101,6 +103,7 @@ def advance(
     """Run a problem with a model that need not be the scenario's own (a tuned one); `name` it, if it is not."""
     from fabsim.engine.run import run as advance_engine
 
+    links = watched_links(watch, net.fabric)
     refuse_too_long(scenario, net, float(problem.dt))
     every = scenario.steps_of_frame(float(problem.dt))
     until = None if scenario.until == "done" else float(scenario.until)
@@ -114,7 +117,7 @@ def advance(
         seed=scenario.seed,
         zero_load=zero_load(scenario, net),
         buffer=net.queues.buffer,
-        watch=watch,
+        watch=links,
         classes=[own.name for own in scenario.queue.classes] or ["all"],
         traffic_class=traffic_class(scenario, net.entry),
         collectives=collectives(scenario, net),

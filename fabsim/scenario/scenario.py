@@ -19,10 +19,11 @@ from fabsim.errors import InputError, InputWarning
 from fabsim.scenario.contradictions import contradictions
 from fabsim.scenario.keys.fields import Section
 from fabsim.scenario.text.document import Document
-from fabsim.scenario.text.override import override
+from fabsim.scenario.text.override import by_key, override
 from fabsim.scenario.text.sentences import in_order, locate, sentences
 from fabsim.scenario.text.source import KeyPath, Source, from_dict, read_file
 from fabsim.scenario.tried import case, case_faults, changed, said_by_cases, sweep_faults
+from fabsim.units import shown
 
 if TYPE_CHECKING:
     from fabsim.engine.problem import Problem
@@ -54,7 +55,7 @@ class Scenario(Document):
 
     def change(self, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:
         """The scenario with dotted keys overridden, e.g. {"transport.window": "1 BDP"}. Raises InputError."""
-        source = override(self._source, values, places)
+        source = override(self._source, by_key(values), places)
         return _revalidated(self, source, {key.partition(".")[0] for key in values}) or validated(source)
 
     def single(self) -> Scenario:
@@ -75,24 +76,34 @@ def load(file: str | Path | Mapping[str, Any], overrides: Mapping[str, Any] | No
 
     Args:
         file: a YAML file, or the same as a dict (relative paths then start in the working directory).
-        overrides: values by dotted key, {"transport.window": "1 BDP"}.
+        overrides: values by dotted key, {"transport.window": "1 BDP"}; numbers and arrays of numpy do, as in `file`.
         more: the same as keywords, with two underscores for a dot: transport__window="1 BDP".
 
     Warns of overrides that do not hold in every case, since the case has a value of its own.
 
     Raises:
-        InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`.
+        InputError: one sentence for each fault, `file:line:column: key: what is wrong, what was given, what would do`;
+            those of overrides begin with the key.
     """
+    if not isinstance(file, str | Path | Mapping):
+        raise InputError(f"load: {shown(file)} given; the path of a YAML file, or a dict of its keys, would do")
     source = from_dict(file) if isinstance(file, Mapping) else read_file(file)
-    values = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
-    return laid_over(source, values)
+    named = {key.replace("__", "."): value for key, value in more.items()}
+    return laid_over(source, {**by_key({} if overrides is None else overrides), **named})
+
+
+def refuse_unloaded(given: Any, verb: str) -> None:
+    """Raises InputError for what is no scenario yet."""
+    if not isinstance(given, Scenario):
+        text = f"{shown(given)} given, which is no scenario; load it first: fabsim.{verb}(fabsim.load(...))"
+        raise InputError(f"{verb}: {text}")
 
 
 def laid_over(source: Source, values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> Scenario:
     """The scenario of a source with dotted keys overridden, as `override` does. Warns of those that do not hold in all
     cases. Raises InputError."""
     scenario = validated(override(source, values, places))
-    for line in said_by_cases(scenario, {key: f"--set {key}" for key in values} | dict(places or {})):
+    for line in said_by_cases(scenario, {key: key for key in values} | dict(places or {})):
         warnings.warn(line, InputWarning, stacklevel=3)
     return scenario
 
@@ -149,7 +160,12 @@ def _single(source: Source) -> Source:
 def _keys_of_the_former_kind(error: ValidationError, source: Source) -> list[KeyPath]:
     """Keys of the file in a section whose `kind` was overridden, which the new kind does not have."""
     found = [locate(source.data, e["loc"], True)[0] for e in error.errors() if e["type"] == "extra_forbidden"]
-    return [path for path in found if path[:-1] in source.other_kind and not source.place(path).startswith("--set")]
+    return [path for path in found if path[:-1] in source.other_kind and _of_the_file(source.place(path))]
+
+
+def _of_the_file(place: str) -> bool:
+    """Whether a place is neither of the command line nor of Python."""
+    return bool(place) and not place.startswith("--set")
 
 
 def _without(source: Source, paths: list[KeyPath]) -> Source:

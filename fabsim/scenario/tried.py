@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fabsim.errors import InputError
-from fabsim.scenario.text.source import Source
+from fabsim.scenario.text.source import Source, joined
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
@@ -23,7 +23,7 @@ PEERS = 8
 def case(source: Source, name: str) -> Values:
     """The overrides of a case."""
     values = source.data["cases"][name]
-    own = {key: (value, f"{source.place(('cases', name, key))}: cases.{name}") for key, value in values.items()}
+    own = {key: (value, joined(source.place(("cases", name, key)), f"cases.{name}")) for key, value in values.items()}
     return {"name": (name, source.place(("cases", name))), **own}
 
 
@@ -76,7 +76,8 @@ def _choices(source: Source) -> list[Axis]:
 
     def axis(where: str, key: str, values: Any) -> Axis:
         labelled = values.items() if isinstance(values, dict) else enumerate(values)
-        return [{key: (value, f"{source.place(('sweep', where, key, at))}: sweep.{where}")} for at, value in labelled]
+        place = f"sweep.{where}"
+        return [{key: (value, joined(source.place(("sweep", where, key, at)), place))} for at, value in labelled]
 
     grid = [axis("grid", key, values) for key, values in (section.get("grid") or {}).items()]
     zipped = [axis("zip", key, values) for key, values in (section.get("zip") or {}).items()]
@@ -89,7 +90,7 @@ def _bounds(source: Source) -> list[Axis]:
     where = ("sweep", "sample", "ranges")
 
     def place(key: str, bound: str) -> str:
-        return f"{source.place((*where, key, bound))}: {'.'.join(where)}"
+        return joined(source.place((*where, key, bound)), ".".join(where))
 
     ranges = (sample.get("ranges") or {}).items()
     return [[{key: (span[bound], place(key, bound))} for bound in ("low", "high")] for key, span in ranges]

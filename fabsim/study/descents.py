@@ -6,10 +6,12 @@ import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from fabsim.errors import InputError
 from fabsim.store import publish
@@ -45,7 +47,7 @@ class Descents:
         """The journal at that place, if there is one, else an empty one that begins with `tree`.
 
         Raises:
-            InputError: the file is the journal of something else.
+            InputError: the file is the journal of something else, or cannot be read.
         """
         restarts = jax.tree.leaves(tree)[0].shape[0]
         none = np.zeros((0, restarts))
@@ -54,14 +56,13 @@ class Descents:
             return begun
         for aside in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed while it wrote
             aside.unlink(missing_ok=True)
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["stamp"]) != stamp:
-                raise InputError(
-                    f"{path}: is the journal of another tuning; name another folder, or begin anew with --force"
-                )
-            leaves, shape = jax.tree.flatten(tree)
-            kept = [jnp.asarray(file[f"leaf{number}"]) for number in range(len(leaves))]
-            tables = {name: file[name] for name in ("history", "smooth", "figures")}
+        found = _arrays(path)
+        if str(found.get("stamp")) != stamp:
+            text = "is the journal of another tuning; name another folder, or begin anew with --force"
+            raise InputError(f"{path}: {text}")
+        leaves, shape = jax.tree.flatten(tree)
+        kept = [jnp.asarray(found[f"leaf{number}"]) for number in range(len(leaves))]
+        tables = {name: found[name] for name in ("history", "smooth", "figures")}
         return Descents(path, stamp, jax.tree.unflatten(shape, kept), **tables)
 
     def add(self, tree: Any, true: Float, smooth: Float, figures: Float) -> Descents:
@@ -78,3 +79,13 @@ class Descents:
             np.savez(image, allow_pickle=False, stamp=np.array(self.stamp), **longer, **leaves)
             publish(self.path, image.getvalue(), force=True)
         return after
+
+
+def _arrays(path: Path) -> dict[str, NDArray]:
+    """All arrays of a journal. Raises InputError where they cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, EOFError, ValueError, BadZipFile) as error:
+        text = f"cannot be read as the journal of a tuning ({error})"
+        raise InputError(f"{path}: {text}; name another folder, or begin anew with --force") from None

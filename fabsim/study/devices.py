@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 from jax.sharding import AxisType, Mesh
 
+from fabsim.engine.spread import first
 from fabsim.machine import available
 
 AXIS = "scenario"
@@ -26,14 +27,16 @@ def over(devices: int | Mesh | None, most: int | None = None) -> Mesh:
     """One axis of devices: so many of the local ones, those of a mesh, or (None) all that this process has, of the kind
     of JAX's default device; `most` of these, if given.
 
-    A CPU is one device, unless JAX is told otherwise before its first use (`jax_num_cpu_devices`).
+    A CPU is one device, unless JAX is told otherwise before its first use (`jax_num_cpu_devices`). Raises InputError
+    where there are not so many.
     """
     kind = getattr(jax.config, "jax_default_device", None)
     local = jax.local_devices(backend=getattr(kind, "platform", kind))
-    chosen = devices.devices.reshape(-1) if isinstance(devices, Mesh) else local[:devices]
-    if isinstance(devices, int) and len(chosen) < devices:
-        raise ValueError(f"{devices} devices: there are {len(chosen)} here")
-    chosen = chosen[:most]
+    if isinstance(devices, Mesh):
+        local = list(devices.devices.reshape(-1))
+    elif devices is not None:
+        local = first(devices, local)
+    chosen = local[:most]
     return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Auto,), devices=list(chosen))
 
 

@@ -44,17 +44,22 @@ class Plan:
 
 
 def optimiser(name: str, learning_rate: float, schedule: str, steps: int) -> optax.GradientTransformationExtraArgs:
-    """An optax rule by name. Raises InputError for one that is not there or needs more than a learning rate."""
-    make = getattr(optax, name, None)
-    wanted = inspect.signature(make).parameters if inspect.isfunction(make) else {}
-    alone = all(p.default is not p.empty or p.name == "learning_rate" for p in wanted.values())
-    if make is None or "learning_rate" not in wanted or not alone:
-        able = [n for n in dir(optax) if inspect.isfunction(rule := getattr(optax, n)) and _needs_only_a_rate(rule)]
+    """An optax rule by name.
+
+    Raises:
+        InputError: none is there of this name, it needs more than a learning rate, or it takes no schedule.
+    """
+    if not _descends(name):
+        able = [other for other in dir(optax) if _descends(other)]
         near = get_close_matches(name, able, 1, 0.6)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(able)}"
         raise InputError(f"optax has no optimiser {name!r} that needs nothing but a learning rate; {hint}")
     if name == "lbfgs":
         return optax.lbfgs()
+    make = getattr(optax, name)
+    if schedule != "constant" and not _takes_a_schedule(make):
+        raise InputError(f"{name} has one learning rate for all steps, and the schedule is {schedule}; "
+                         "tune.schedule: constant, or another optimiser, would do")  # fmt: skip
     rate: Any = {
         "constant": learning_rate,
         "cosine": optax.cosine_decay_schedule(learning_rate, steps),
@@ -63,11 +68,22 @@ def optimiser(name: str, learning_rate: float, schedule: str, steps: int) -> opt
     return optax.with_extra_args_support(make(learning_rate=rate))
 
 
-def _needs_only_a_rate(rule: Callable[..., Any]) -> bool:
-    wanted = inspect.signature(rule).parameters
-    rest = [p for p in wanted.values() if p.name != "learning_rate"]
-    returns = str(inspect.signature(rule).return_annotation)
-    return "learning_rate" in wanted and all(p.default is not p.empty for p in rest) and "Transformation" in returns
+def _descends(name: str) -> bool:
+    """Whether optax has a rule of descent of this name that needs nothing but a learning rate. What scales a step by
+    something (scale_by_rprop) is a part of such rules."""
+    rule = getattr(optax, name, None)
+    if name.startswith("scale_by_") or not inspect.isfunction(rule):
+        return False
+    told = inspect.signature(rule)
+    rest = [p for p in told.parameters.values() if p.name != "learning_rate"]
+    alone = "learning_rate" in told.parameters and all(p.default is not p.empty for p in rest)
+    return alone and "Transformation" in str(told.return_annotation)
+
+
+def _takes_a_schedule(rule: Callable[..., Any]) -> bool:
+    """Whether its learning rate may be a function of the step; optax says so in its types."""
+    kind = str(inspect.signature(rule).parameters["learning_rate"].annotation)
+    return "Callable" in kind or "Schedule" in kind
 
 
 def settled(history: Float, plan: Plan) -> bool:

@@ -23,10 +23,15 @@ _SOURCES = (
 
 @dataclass(frozen=True)
 class Rank:
-    """One of `count` processes, from 0."""
+    """One of `count` processes, from 0. Raises InputError for a number that is none of the count."""
 
     number: int = 0
     count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number < self.count:
+            text = "there is no such process" + (f"; 0 to {self.count - 1} would do" if self.count > 0 else "")
+            raise InputError(f"rank {self.number} of {self.count}: {text}")
 
     def does(self, shard: int) -> bool:
         """Whether a shard is this process's."""
@@ -43,18 +48,17 @@ def rank(number: int | None = None, count: int | None = None, env: Mapping[str, 
     if (number is None) != (count is None):
         raise InputError("--rank and --ranks go together; give both, or neither")
     if number is not None and count is not None:
-        return _checked(number, count, "--rank", "--ranks")
+        return _told(number, count, "--rank", "--ranks")
     found = Rank()
     told = os.environ if env is None else env
     for of, out_of, first in _SOURCES[:2]:
         if of in told and out_of in told:
-            inner = _checked(
-                _whole(told, of) - (_whole(told, first) if first in told else 0), _whole(told, out_of), of, out_of
-            )
+            begin = _whole(told, first) if first in told else 0
+            inner = _told(_whole(told, of) - begin, _whole(told, out_of), of, out_of)
             found = Rank(found.number * inner.count + inner.number, found.count * inner.count)
     of, out_of, _ = _SOURCES[2]
     if found.count == 1 and of in told and out_of in told:
-        found = _checked(_whole(told, of), _whole(told, out_of), of, out_of)
+        found = _told(_whole(told, of), _whole(told, out_of), of, out_of)
     return found if found.count > 1 else _of_jax()
 
 
@@ -66,12 +70,12 @@ def _of_jax() -> Rank:
     return Rank(jax.process_index(), jax.process_count())
 
 
-def _checked(number: int, count: int, name: str, of: str) -> Rank:
-    if count < 1 or not 0 <= number < count:
-        raise InputError(
-            f"{name} {number} with {of} {count}: there is no such process; give {name} 0 to {max(count - 1, 0)}"
-        )
-    return Rank(number, count)
+def _told(number: int, count: int, name: str, of: str) -> Rank:
+    """The process of two numbers that have names."""
+    try:
+        return Rank(number, count)
+    except InputError as refusal:
+        raise InputError(f"{name} and {of}: {refusal}") from None
 
 
 def _whole(told: Mapping[str, str], name: str) -> int:

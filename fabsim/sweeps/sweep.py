@@ -14,6 +14,7 @@ from fabsim.errors import InputError, Stopped
 from fabsim.journal import Journal
 from fabsim.scenario.batch import Compiler
 from fabsim.scenario.compile.files import checksums
+from fabsim.scenario.scenario import refuse_unloaded
 from fabsim.store import check_folder
 from fabsim.study.devices import over
 from fabsim.study.outcomes import out_of_memory
@@ -50,7 +51,7 @@ def sweep(
             memory only, if not given.
         force: begin anew where `out` holds a sweep, of whatever scenario.
         rank: the part of the shards that this process does; all of them, if not given.
-        devices: how many to spread batches over; what suits the machine, if not given.
+        devices: how many to spread batches over; all that JAX finds, if not given.
         progress: a bar on stderr, where that is a terminal.
 
     Returns:
@@ -58,11 +59,12 @@ def sweep(
         done yet; `reason` says why.
 
     Raises:
-        InputError: no sweep in the scenario, none of its points can be built, another sweep in `out`, or `force` where
-            several processes share a folder.
+        InputError: no sweep in the scenario, none of its points can be built, another sweep in `out`, `force` where
+            several processes share a folder, or more devices than there are.
         Stopped: every point failed.
         OSError: the disk is full; what was finished stays.
     """
+    refuse_unloaded(scenario, "sweep")
     if scenario.sweep is None:
         text = "sweep: this scenario has none; say what to vary under sweep: grid:"
         raise InputError(scenario.source.sentence((), text))

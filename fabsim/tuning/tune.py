@@ -16,7 +16,10 @@ import numpy as np
 from fabsim.errors import InputError
 from fabsim.scenario.compile.files import checksums
 from fabsim.scenario.keys.tune import Over, Tune
+from fabsim.scenario.scenario import refuse_unloaded
+from fabsim.store import check_folder
 from fabsim.tuning.certificate import Task, Tuning, ended, figures, report, row, seconds_of
+from fabsim.tuning.folder import JOURNAL
 from fabsim.tuning.members import members
 from fabsim.tuning.tunables import parameters
 from fabsim.typing import Float
@@ -25,26 +28,41 @@ if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
     from fabsim.study.objectives import Objective
 
-JOURNAL = "journal.npz"
 
-
-def tune(scenario: Scenario, *, out: Path | None = None, force: bool = False, progress: bool = True) -> Tuning:
+def tune(scenario: Scenario, *, out: str | Path | None = None, force: bool = False, progress: bool = True) -> Tuning:
     """Run the `tune:` of a scenario.
 
     Args:
-        out: a folder for the journal, which another call goes on from; `force` begins anew.
+        out: a folder for the journal (journal.npz), written after each step, from which another call with the same
+            scenario goes on; it is made if it is not there. Nothing else is written: tune.h5 (for `fabsim.open`), the
+            tuned scenario (tuned.yaml) and pictures are of `fabsim tune FILE --out DIR`.
+        force: begin anew where `out` holds the journal of a tuning.
+        progress: bars on stderr, where that is a terminal.
+
+    Returns:
+        A fabsim.tuning.certificate.Tuning. SI units; G groups, K lanes, L links, S steps, R descents:
+        `levels` by key, values at the start and tuned, each [G], or [G, K] of shares; `rows` with `name`, `busy` (s,
+        busiest link at line rate) and `terms` (figures of the objective by name) of each way to set the parameters;
+        `optimum` (s), below which no split brings the busiest link; `busy` [2, L] (s), each link at the start and
+        tuned; `tuned.history` [S + 1, R], the objective over its value at the start, and `tuned.raw`, the raw numbers.
 
     Raises:
-        InputError: the scenario has nothing to tune, or something that cannot be tuned.
+        InputError: the scenario has nothing to tune, or something that cannot be tuned; `out` is a file, cannot be
+            made, or holds the journal of another tuning while `force` is off, or a journal that cannot be read.
         Stopped: a flow does not complete.
     """
     from fabsim.study.tune import Inert
     from fabsim.study.tune import tune as descend
 
+    refuse_unloaded(scenario, "tune")
+    journal = None if out is None else Path(out) / JOURNAL
+    if journal is not None:
+        check_folder(journal.parent, "a tuning")
     task = prepare(scenario, progress=progress)
-    journal = None if out is None else out / JOURNAL
-    if journal is not None and force:
-        journal.unlink(missing_ok=True)
+    if journal is not None:
+        journal.parent.mkdir(exist_ok=True)
+        if force:
+            journal.unlink(missing_ok=True)
     began = time.perf_counter()
     try:
         tuned = descend(

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabsim import store
 from fabsim.errors import InputError
 from fabsim.store import Sheet, Variable, encode, publish
 from fabsim.tables import align
 from fabsim.topology import link_names
 from fabsim.tuning.certificate import Tuning
-from fabsim.tuning.tune import JOURNAL
-from fabsim.tuning.tuned import SPLIT, TUNED, write_tuned
+from fabsim.tuning.folder import FILES, JOURNAL, PICTURES, RESULT
+from fabsim.tuning.tuned import write_tuned
 from fabsim.typing import Float
 from fabsim.units import show_rate, show_size, show_time
 
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
 FEW = 12
 """Levels of a parameter that are listed one by one."""
-RESULT = "tune.h5"
-PICTURES = ("history.png", "before_after.png")
-FILES = (RESULT, TUNED, SPLIT, *PICTURES)
-"""What is written into the folder of a tuning, beside its journal."""
 LITTLE = 1e-3
 """A part of the objective that is not worth the tuning."""
 WITHIN = 0.01
@@ -104,13 +99,12 @@ def _shown(name: str, value: float) -> str:
     return show_time(value) if name in ("traffic.start", "transport.target") else f"{value:.4g}"
 
 
-def check_folder(folder: Path, force: bool) -> None:
+def refuse_to_replace(folder: Path, force: bool) -> None:
     """Refuses a folder in which files would be replaced that are no tuning's to go on from.
 
     Raises:
-        InputError: as `fabsim.store.check_folder`; files of these names without a journal, while `force` is off.
+        InputError: files of these names without a journal, while `force` is off.
     """
-    store.check_folder(folder, "a tuning")
     there = [name for name in FILES if (folder / name).exists()]
     if there and not force and not (folder / JOURNAL).exists():
         text = f"has {', '.join(there)}, and no journal of a tuning"
@@ -151,5 +145,5 @@ def sheet(scenario: Scenario, tuning: Tuning) -> Sheet:
         plain = name.replace(".", "_")
         dims = (f"{plain}_group", f"{plain}_lane")[: pair[0].ndim]
         variables |= {f"{plain}_{when}": Variable(dims, x) for when, x in zip(("before", "after"), pair, strict=True)}
-    about = {"name": tuning.name, "seed": scenario.seed, "scenario": scenario.resolved(), "optimum": tuning.optimum}
-    return Sheet(variables, about)
+    about = {"kind": "tuning", "name": tuning.name, "seed": scenario.seed}
+    return Sheet(variables, about | {"scenario": scenario.resolved(), "optimum": tuning.optimum})

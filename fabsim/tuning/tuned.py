@@ -20,6 +20,7 @@ from fabsim.scenario.keys.traffic import ListedFlows
 from fabsim.scenario.text.override import override
 from fabsim.store import publish
 from fabsim.topology import Fabric, find_links, link_names
+from fabsim.tuning.folder import SPLIT, TUNED
 from fabsim.tuning.member import Member
 from fabsim.typing import Float, Int
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
     from fabsim.study.parameters import Levels, Parameter
-
-SPLIT, TUNED = "split.csv", "tuned.yaml"
 
 
 def write_tuned(

@@ -1,4 +1,4 @@
-"""Overrides: dotted keys laid over a scenario, from --set, from cases and from sweeps."""
+"""Overrides: dotted keys laid over a scenario, from --set, from Python, from cases and from sweeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from fabsim.errors import InputError
 from fabsim.scenario.keys.schema import default_section
-from fabsim.scenario.text.source import KeyPath, Source, dotted
+from fabsim.scenario.text.source import KeyPath, Source, dotted, joined, plain
 from fabsim.units import shown
 
 
@@ -21,26 +21,34 @@ def override(source: Source, values: Mapping[str, Any], places: Mapping[str, str
     Args:
         source: the scenario.
         values: dotted path to value; list entries by number ("traffic.0.size").
-        places: where each key was written; "--set KEY" if not given.
+        places: where each key was written; for those of Python, which are not here, errors begin with the key.
     """
     data = dict(source.data)  # the path of each key is copied, all else is shared: a sweep does this thousands of times
     found = dict(source.places)
     other_kind = set(source.other_kind)
     errors = list(source.errors)
     for key in sorted(values, key=lambda key: key.rsplit(".", 1)[-1] != "kind"):
-        place = (places or {}).get(key, f"--set {key}")
+        place, value = (places or {}).get(key, ""), plain(values[key])
         try:
-            path, before = _put(data, key, values[key])
+            path, before = _put(data, key, value)
         except InputError as error:
-            errors.append(f"{place}: {error}")
+            errors.append(joined(place or key, str(error)))
             continue
         _forget_below(found, path)
         for end in range(1, len(path)):
             found.setdefault(path[:end], place)
-        found.update({path + inner: place for inner in _inner_paths(values[key])})
-        if path[-1] == "kind" and before != values[key]:
+        found.update({path + inner: place for inner in _inner_paths(value)})
+        if path[-1] == "kind" and before != value:
             other_kind.add(path[:-1])
     return replace(source, data=data, places=found, errors=tuple(errors), other_kind=frozenset(other_kind))
+
+
+def by_key(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Overrides that Python gives. Raises InputError for what is no mapping of dotted keys."""
+    if isinstance(values, Mapping) and all(isinstance(key, str) for key in values):
+        return values
+    text = "values by dotted key, like {'transport.window': '1 BDP'}, would do"
+    raise InputError(f"overrides: {shown(values)} given; {text}")
 
 
 def _put(data: dict[str, Any], key: str, value: Any) -> tuple[KeyPath, Any]:
@@ -57,7 +65,7 @@ def _put(data: dict[str, Any], key: str, value: Any) -> tuple[KeyPath, Any]:
         holder[path[-1]] = inner
         holder = inner
     before = _enter(holder, steps[-1], path)
-    holder[path[-1]] = copy.deepcopy(value)
+    holder[path[-1]] = value
     return tuple(path), before
 
 

@@ -1,12 +1,11 @@
 """The text of a scenario as plain data, with the place of every key.
 
 YAML 1.2: duplicate keys are refused, `on` is a word, `010` is ten. A place is what a person needs to find a key:
-"file.yaml:3:5", or "--set transport.window" where an override put it there.
+"file.yaml:3:5", "--set transport.window" where the command line put it there, or nothing where Python did.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +35,7 @@ class Source:
         name: the file as the user wrote it, or "<dict>".
         folder: where relative paths inside the scenario start.
         data: the values, as dicts, lists and scalars.
-        places: the place of each key and list entry.
+        places: the place of each key and list entry; "" for what Python laid over.
         errors: what is wrong already (duplicate keys), to be told together with the rest.
         other_kind: sections whose `kind` an override changed: keys of the file that the new kind lacks are dropped.
     """
@@ -57,8 +56,22 @@ class Source:
 
     def sentence(self, path: KeyPath, text: str) -> str:
         """One line: place, key, and what is wrong with it."""
-        key = dotted(path)
-        return f"{self.place(path)}: {key}: {text}" if key else f"{self.place(path)}: {text}"
+        return joined(self.place(path), dotted(path), text)
+
+
+def joined(*parts: str) -> str:
+    """The parts of a sentence: a place, a key, what is wrong; of those that are empty nothing is said."""
+    return ": ".join(filter(None, parts))
+
+
+def plain(value: Any) -> Any:
+    """A copy of what Python gives, as a file would have it: the numbers and arrays of numpy and JAX as numbers and
+    lists."""
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def dotted(path: KeyPath) -> str:
@@ -88,7 +101,7 @@ def read_file(file: str | Path, what: str = SCENARIO) -> Source:
 
 def from_dict(data: Mapping[str, Any]) -> Source:
     """A scenario that is a dict already; its relative paths start in the working directory."""
-    return Source("<dict>", Path(), copy.deepcopy(dict(data)))
+    return Source("<dict>", Path(), plain(data))
 
 
 def read_text(text: str, name: str, folder: Path, what: str = SCENARIO) -> Source:
