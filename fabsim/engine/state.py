@@ -21,14 +21,14 @@ from fabsim.typing import Array
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class FlowState:
-    """The senders. [F], units and steps. Differences are carried, never growing totals (float32).
+    """The senders. [F] where nothing else is said; units and steps. Differences are carried, never growing totals (float32).
 
     Attributes:
         credit: released and not sent (what was trimmed comes back here).
         held: not released yet (a follower waits for its leader).
         in_flight: sent, and nothing heard of it.
-        lost: trimmed or gone, and the sender does not know yet; a flow ends when there is none, so that it is summed up
-            with `slip`, what rounding has left of it so far (much may be lost on a long wire).
+        lost: trimmed or gone, and the sender does not know yet; a flow ends when there is none.
+        slips: [2, F] what rounding has left of `in_flight` and `lost` so far: much is on a long wire, for many steps.
         until: units to send until the last byte of the current message is in.
         owed: whether a byte that completes the flow has still to be sent (again).
         start_in: steps until the flow starts; LATER while it waits for its trigger.
@@ -40,7 +40,7 @@ class FlowState:
     held: Array
     in_flight: Array
     lost: Array
-    slip: Array
+    slips: Array
     until: Array
     owed: Array
     start_in: Array
@@ -176,7 +176,7 @@ def initial(s: Setup) -> State:
         held=s.size,
         in_flight=zero,
         lost=zero,
-        slip=zero,
+        slips=jnp.stack([zero, zero]),
         until=jnp.where(grained, jnp.minimum(s.grain, s.size), s.size),
         owed=jnp.ones(flows, bool),
         start_in=jnp.where(p.trigger == p.triggers, s.start, LATER),
