@@ -21,7 +21,8 @@ from fabsim.typing import Array
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class FlowState:
-    """The senders. [F] where nothing else is said; units and steps. Differences are carried, never growing totals (float32).
+    """The senders. [F] where nothing else is said; units and steps. Differences are carried, never growing totals
+    (float32).
 
     Attributes:
         credit: released and not sent (what was trimmed comes back here).
