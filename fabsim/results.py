@@ -131,7 +131,8 @@ class Result:
 
     @property
     def slowdown(self) -> Float:
-        """[F] completion time over that in the empty fabric; NaN where that was not worked out."""
+        """[F] completion time over that of the flow alone in the empty fabric, with all its bytes at hand: those of a
+        ring come from others, so that it is large there. NaN where it was not worked out."""
         return self.duration / self.zero_load
 
     @property

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+SLOWDOWN = "completion time over that of the flow alone in the empty fabric, without waiting for other flows, as those of a ring do"
+"""What a slowdown is."""
+
 _QUANTILE = re.compile(r"(completion|slowdown)_p(\d{1,2}(?:\.\d+)?|100)")
 
 
@@ -24,8 +27,8 @@ FIXED = {
     "completion_min": Metric("s", "earliest completion, from its flow's start"),
     "completion_mean": Metric("s", "mean completion time"),
     "completion_max": Metric("s", "longest completion time"),
-    "slowdown_mean": Metric("1", "mean completion time over that in the empty fabric"),
-    "slowdown_max": Metric("1", "largest completion time over that in the empty fabric"),
+    "slowdown_mean": Metric("1", f"mean {SLOWDOWN}"),
+    "slowdown_max": Metric("1", f"largest {SLOWDOWN}"),
     "queue_peak": Metric("B", "largest queue of any switch port at the end of a step"),
     "dropped": Metric("B", "data trimmed, dropped or lost, on all links"),
     "marked": Metric("B", "data marked, on all links"),
@@ -81,7 +84,7 @@ def metric(name: str) -> Metric | None:
     if found is None:
         return FIXED.get(name)
     of, percent = found.groups()
-    what = "completion time" if of == "completion" else "completion time over that in the empty fabric"
+    what = "completion time" if of == "completion" else SLOWDOWN
     return Metric("s" if of == "completion" else "1", f"{percent}th percentile of the {what}")
 
 
