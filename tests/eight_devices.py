@@ -165,6 +165,15 @@ def stuck(law: Any) -> str:
     return "not stopped"
 
 
+def waits(law: Any, mesh: Any) -> float:
+    """How far completions are apart of flows that do nothing, for longer than any round trip, but wait for timeouts."""
+    loss = np.where(np.arange(FABRIC.links) % 5 == 0, 0.1, 0.0)
+    problem, model = losing(drawn(0, law), timeout=1e-3, loss=loss)
+    one, two = (run(problem, model, mesh=where, progress=False).trace for where in (None, mesh))
+    assert float(one.completion.max()) > 1e-3
+    return apart(one.completion, two.completion)
+
+
 def main() -> dict[str, Any]:
     """All of it."""
     jax.config.update("jax_num_cpu_devices", 8)
@@ -182,6 +191,7 @@ def main() -> dict[str, Any]:
     found["run"] = compare(simulate(problem, model, steps=STEPS), by_host.trace)
     found["stuck"] = stuck(window)
     found["refused"] = refused()
+    found["waits"] = waits(window, mesh)
     with jax.enable_x64(True):
         found["gradient"] = gradients()
         for name, (problem, model) in ports(jax.tree.map(lambda x: x.astype("float64"), window)).items():

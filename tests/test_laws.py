@@ -125,7 +125,7 @@ def check_conserved(
         flow = jax.tree.map(lambda x: x.astype(np.float64), state.flow)
         data, trimmed = in_network(state)
         back = unheard(state, delay)
-        gone = 0.0 if state.recovery is None else state.recovery.gone.astype(np.float64).sum(0)
+        gone = 0.0 if state.recovery is None else state.recovery.gone.astype(np.float64).sum(-1)
         silent += np.sum(gone)
         scale = max(1.0, size.max(), moved.max())
         under_way = data + trimmed + back[:2].sum(0) + gone

@@ -265,8 +265,8 @@ def test_every_byte_arrives_once() -> None:
     state: State = trace.state
     assert state.paths is not None
     assert state.paths.gone is not None
-    known = np.asarray(state.recovery.gone).sum(0) if state.recovery is not None else 0
-    np.testing.assert_allclose(np.asarray(state.paths.gone).sum(1), known, atol=1e-5)
+    known = np.asarray(state.recovery.gone).sum(1) if state.recovery is not None else 0
+    np.testing.assert_allclose(np.asarray(state.paths.gone).sum((1, 2)), known, atol=1e-5)
 
 
 def test_a_header_that_is_lost_is_one_packet_lost() -> None:

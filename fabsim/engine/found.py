@@ -16,17 +16,18 @@ from fabsim.engine.network import Missing
 from fabsim.engine.setup import Setup, finds
 from fabsim.engine.state import Paths
 from fabsim.models.protocol import Found
+from fabsim.models.recovery import older
 from fabsim.typing import Array
 from fabsim_kernels.load import read
 
 
-def miss(paths: Paths, missed: Array) -> tuple[Paths, Array | None]:
-    """The lanes without what is missed now, and [F, K] that; None where nothing can be. missed: [F] units."""
+def miss(paths: Paths, lots: Array) -> tuple[Paths, Array | None]:
+    """The lanes without the lots that are missed now, and [F, K] those; None where nothing can be. lots: [F, N] units
+    of each, 0 for others."""
     if paths.gone is None:
         return paths, None
-    gone = paths.gone.sum(-1)
-    part = jnp.where(gone > 0, jnp.minimum(missed / jnp.where(gone > 0, gone, 1.0), 1.0), 0.0)[:, None]
-    return replace(paths, gone=(1.0 - part) * paths.gone), part * paths.gone
+    known = jnp.where((lots > 0)[:, None], paths.gone, 0.0)
+    return replace(paths, gone=paths.gone - known), known.sum(-1)
 
 
 def find(s: Setup, step: Array) -> Found | None:
@@ -55,20 +56,22 @@ def ports(s: Setup, step: Array) -> Array:
 
 
 def lose(
-    s: Setup, gone: Array | None, last: Array, cut_last: Array, cut: Missing, lost: Missing | None
+    s: Setup, gone: Array | None, last: Array, cut_last: Array, cut: Missing, lost: Missing | None, anew: Array | None
 ) -> Array | None:
-    """[F, K] what is gone and not missed yet, after this step.
+    """[F, K, N] what is gone and not missed yet, after this step, in the lots of the recovery.
 
     last, cut_last: [F, K] units lost behind the last port, and cut there; cut: what all ports cut; lost: what all
-    links lost.
+    links lost; anew: [F] whether that begins a new lot.
     """
     if gone is None:
         return None
-    gone = gone + last
+    now = last
     if not s.queue.trims:
-        gone = gone + cut_last + cut.fabric.sum(0)
+        now = now + cut_last + cut.fabric.sum(0)
     if lost is not None:
-        gone = gone + lost.fabric.sum(0)
+        now = now + lost.fabric.sum(0)
         if lost.nic is not None:
-            gone = gone + jnp.repeat(lost.nic, s.within.shape[1] // s.problem.planes, -1) * s.within
-    return gone
+            now = now + jnp.repeat(lost.nic, s.within.shape[1] // s.problem.planes, -1) * s.within
+    if anew is not None:
+        gone = older(anew, gone, 0.0, gone[..., -2:].sum(-1))
+    return gone.at[..., 0].add(now)

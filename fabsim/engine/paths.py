@@ -28,10 +28,12 @@ def advance(
     loss: Array | None,
     onto: Array,
     missing: tuple[Missing, Missing | None],
+    anew: Array | None,
 ) -> Paths | None:
     """Move the lanes through the last port in this step.
 
-    onto: [F, C, K] what comes there in the next; missing: what ports cut, and what links lost.
+    onto: [F, C, K] what comes there in the next; missing: what ports cut, and what links lost; anew: [F] whether that
+    begins a new lot of what is not missed yet.
     """
     paths = state.paths
     if paths is None:
@@ -46,7 +48,7 @@ def advance(
         off = all_off[:, 0] + all_off[:, 1]
     reached = out[:, :3].transpose(1, 2, 0).reshape(-1, s.problem.flows)
     ring = paths.ring.at[state.step % s.problem.heard].set(reached)
-    return Paths(waiting, onto, ring, lose(s, paths.gone, off, cut, *missing))
+    return Paths(waiting, onto, ring, lose(s, paths.gone, off, cut, *missing, anew))
 
 
 def by_lane(s: Setup, of_links: Array) -> Array:

@@ -29,7 +29,7 @@ class FlowState:
         held: not released yet (a follower waits for its leader).
         in_flight: sent, and nothing heard of it.
         lost: trimmed or gone, and the sender does not know yet; a flow ends when there is none.
-        slips: [2, F] what rounding has left of `in_flight` and `lost` so far: much is on a long wire, for many steps.
+        slips: [F, 2] what rounding has left of `in_flight` and `lost` so far: much is on a long wire, for many steps.
         until: units to send until the last byte of the current message is in.
         owed: whether a byte that completes the flow has still to be sent (again).
         start_in: steps until the flow starts; LATER while it waits for its trigger.
@@ -106,8 +106,8 @@ class Paths:
         waiting: [F, C, K] what waits there.
         moving: [F, C, K] what comes there in the next step.
         ring: [D, 3 K, F] what reached the receivers by each lane in the last D steps: data, trimmed, marked.
-        gone: [F, K] what was lost in silence on each lane and is not missed yet; None unless the balancer `misses` and
-            something can be lost.
+        gone: [F, K, N] what was lost in silence on each lane and is not missed yet, in the lots of the recovery; None
+            unless the balancer `misses` and something can be lost.
     """
 
     waiting: Array
@@ -177,7 +177,7 @@ def initial(s: Setup) -> State:
         held=s.size,
         in_flight=zero,
         lost=zero,
-        slips=jnp.stack([zero, zero]),
+        slips=jnp.stack([zero, zero], -1),
         until=jnp.where(grained, jnp.minimum(s.grain, s.size), s.size),
         owed=jnp.ones(flows, bool),
         start_in=jnp.where(p.trigger == p.triggers, s.start, LATER),
@@ -224,7 +224,7 @@ def no_paths(s: Setup) -> Paths:
         jnp.zeros((flows, 3, lanes), real),
         jnp.zeros((flows, 4, lanes), real),
         jnp.zeros((s.problem.heard, 3 * lanes, flows), real),
-        jnp.zeros((flows, lanes), real) if s.misses and s.recovery is not None else None,
+        jnp.zeros((flows, lanes, s.recovery.lots), real) if s.misses and s.recovery is not None else None,
     )
 
 

@@ -27,6 +27,9 @@ from fabsim.models.queue import Signal
 from fabsim.models.recovery import RecoveryState
 from fabsim.typing import Array
 
+NEXT_TO_NOTHING = 1e-6
+"""Of what completes a flow when it is missing: a loss in a step that is not booked, an arrival that says nothing."""
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -64,13 +67,14 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         feedback = as_feedback(back)
         if state.links is not None:
             feedback = replace(feedback, path=telemetry.look_back(s, state.links, state.step))
-        recovery, missed, since = time_out(s, state, feedback)
+        recovery, lots, since = time_out(s, state, feedback)
+        missed = lots.sum(-1)
         feedback = replace(feedback, nacked=feedback.nacked + missed)
         flow = hear(flow, feedback)
     balance = by_path_home = None
     if s.balancer is not None and state.paths is not None:
         with jax.named_scope("balance"):
-            lanes, gone_by = found.miss(state.paths, missed)
+            lanes, gone_by = found.miss(state.paths, lots)
             state = replace(state, paths=lanes)
             by_path_line = None if lines is None else lines.paths
             back, by_path_home = paths.look_back(s, lanes, by_path_line, state.step)
@@ -111,9 +115,9 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         moving, reached, gone, onto, ahead = travel(s, state, leaving, sent, loss)
         reached = tell_apart(reached, onto) if s.apart else reached
         last = None if down is None else LastPorts(down, onto[:, 0])
-        by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone))
         silent = None if gone is None else gone.by_flow()
-        recovery, reached, lost = lose(s, recovery, flow.in_flight + room, reached, cut.by_flow(), silent)
+        recovery, reached, lost, anew = lose(s, recovery, flow.in_flight + room, reached, cut.by_flow(), silent)
+        by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone), anew)
         if gone is not None and gone.headers is not None:  # what was cut before is lost already
             lost = lost - gone.headers
     with jax.named_scope("tag"):
@@ -177,23 +181,27 @@ def paused(s: Setup, may: Array) -> Setup:
 
 
 def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | None, Array, Array]:
-    """Silent losses whose timeout is in this step, [F] units, and [F] when in it; the sender takes them as reported."""
+    """Silent losses whose timeout is in this step, [F, N] units by lots, and [F] when in it; the sender takes them as
+    reported."""
     if s.recovery is None or state.recovery is None:
         none = jnp.zeros_like(back.acked)
-        return None, none, none
+        return None, none[:, None], none
     outstanding = state.flow.credit + state.flow.in_flight - back.acked
-    return s.recovery.expire(state.recovery, back.acked, outstanding)
+    return s.recovery.expire(state.recovery, back.acked > NEXT_TO_NOTHING * s.few, outstanding)
 
 
 def lose(
     s: Setup, recovery: RecoveryState | None, window: Array, reached: Array, cut: Array, gone: Array | None
-) -> tuple[RecoveryState | None, Array, Array]:
-    """Book silent losses: the state, what the receivers take of [C, F] `reached`, and [F] all that is lost.
+) -> tuple[RecoveryState | None, Array, Array, Array | None]:
+    """Book silent losses: the state, what the receivers take of [C, F] `reached`, [F] all that is lost, and [F] whether
+    that begins a new lot.
+
+    Of each loss a part is lost again, and so on: what is next to nothing arrives.
 
     window: [F] units that may be in flight; cut, gone: [F] units that ports cut, and that links lost.
     """
     if s.recovery is None or recovery is None:
-        return None, reached, cut
+        return None, reached, cut, None
     silent = jnp.zeros_like(cut) if s.queue.trims else cut
     silent = silent if gone is None else silent + gone
     if s.recovery.ordered:
@@ -201,7 +209,11 @@ def lose(
         refused = reached * share
         silent = silent + refused[0]
         reached = reached - refused.at[1].set(0.0)
-    return s.recovery.lose(recovery, silent), reached, silent + cut if s.queue.trims else silent
+    nothing = silent < NEXT_TO_NOTHING * s.few
+    reached = reached.at[0].add(jnp.where(nothing, silent, 0.0))
+    silent = jnp.where(nothing, 0.0, silent)
+    recovery, anew = s.recovery.lose(recovery, silent)
+    return recovery, reached, silent + cut if s.queue.trims else silent, anew
 
 
 def by_link(s: Setup, sent: Array) -> Array:
@@ -221,11 +233,11 @@ def hear(flow: FlowState, back: Feedback) -> FlowState:
 def book(flow: FlowState, sent: Array, lost: Array) -> FlowState:
     """[F] units more that are in flight, and that are lost, summed up without rounding (Knuth, The Art of Computer
     Programming, vol. 2, section 4.2.2, theorem B)."""
-    before = jnp.stack([flow.in_flight, flow.lost])
-    more = jnp.stack([sent, lost]) + flow.slips
+    before = jnp.stack([flow.in_flight, flow.lost], -1)
+    more = jnp.stack([sent, lost], -1) + flow.slips
     now = before + more
     took = now - before
-    return replace(flow, in_flight=now[0], lost=now[1], slips=(before - (now - took)) + (more - took))
+    return replace(flow, in_flight=now[:, 0], lost=now[:, 1], slips=(before - (now - took)) + (more - took))
 
 
 def account(s: Setup, flow: FlowState, sent: Array, lost: Array) -> tuple[FlowState, Array, Array]:

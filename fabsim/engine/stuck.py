@@ -90,7 +90,7 @@ def explain_stuck(problem: Problem, state: State, cut: Bool, now: float, idle: f
     or a timeout is due, or a link is to change: nothing to flows that are cut off for good (cut, [F])."""
     starts, complete = np.asarray(state.flow.start_in), np.asarray(state.flow.completion) < LATER
     waits, begun = (np.asarray(state.flow.begin) >= LATER) & ~complete, under_way(state)
-    timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer).min(0)
+    timers = np.full(starts.shape, LATER) if state.recovery is None else np.asarray(state.recovery.timer).min(-1)
     if complete.all() or (waits & (starts < LATER / 2)).any():
         return
     hopeless = begun.any() and cut[begun].all()

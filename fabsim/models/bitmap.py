@@ -32,7 +32,7 @@ class Bitmap:
         w ~ e g,    g = 1 - x - y - z,    dx = marked / (e E) - freed(x),    dy = trimmed / (e E) - freed(y),
                     dz = g (1 - exp(-missed / (g e E))) - freed(z)
 
-    in packets. Losses are missed together when a timeout comes, some on one value, and penalties do not add up beyond
+    in packets. Losses are missed in lots (see recovery), some on one value, and penalties do not add up beyond
     the largest. As many packets go as come back, or are missed. Of E values in turn, each packet ends one row of values
     that are passed over, so a value loses one for every E packets: it is free after E times its penalty of them, in the
     mean exactly, and about so each one, since it goes through STAGES stages and leaves each at random (an Erlang

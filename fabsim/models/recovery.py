@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import ClassVar, Self
 
 import jax
@@ -14,6 +13,13 @@ from fabsim.typing import Array
 OFF = 1e9
 """Steps of a timer that does not run: finite, so that no gradient meets an infinity."""
 
+LITTLE = 1e-12
+"""Units that are taken for none in a mean."""
+
+EDGE = 1e-3
+"""Steps by which a timer may end behind its step: the mean of equal losses is often a whole number, but for a rounding,
+which must not say in which step they are missed."""
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -21,16 +27,18 @@ class RecoveryState:
     """What each sender will miss, in lots of what was lost at about the same time, the latest first. Units and steps.
 
     Attributes:
-        gone: [N, F] lost, and not missed yet.
-        timer: [N, F] steps until the timeout; OFF for a lot of nothing.
-        booked: [N, F] by how much the timeout had grown when a lot was begun.
-        factor: [F] by how much it has grown.
+        gone: [F, N] lost, and not missed yet.
+        timer: [F, N] steps until the timeout; OFF for a lot of nothing.
+        booked: [F, N] by how much the timeout had grown when a lot was begun.
+        takes: [F] steps for which the latest lot takes more.
+        factor: [F] by how much the timeout has grown.
         refusing: [F] share of the flow that its receiver refuses, since something before it is missing (go-back-N).
     """
 
     gone: Array
     timer: Array
     booked: Array
+    takes: Array
     factor: Array
     refusing: Array
 
@@ -40,7 +48,7 @@ class RecoveryState:
 class SelectiveRepeat:
     """Silent losses, and only what was lost is sent again, a timeout after it was lost.
 
-    What is lost within a seventh of a timeout is one lot and is missed together, at its mean time. The timeout grows by
+    What is lost within a seventh of a timeout is one lot, and is missed together, at its mean time. The timeout grows by
     `backoff`, up to `most` times, with each lot in a row that was sent since it grew last, until something is
     acknowledged (RFC 6298, section 5; the loss itself takes the place of the last acknowledgement before it). Goodput
     for each byte sent is 1 - p, for losses of a share p.
@@ -67,32 +75,32 @@ class SelectiveRepeat:
     def init(self, like: Array) -> RecoveryState:
         """Nothing is lost. like: any [F] array."""
         zero = jnp.zeros_like(like)
-        lots = jnp.zeros((self.lots, *like.shape), like.dtype)
-        return RecoveryState(lots, lots + OFF, lots + 1.0, zero + 1.0, zero)
+        lots = jnp.zeros((*like.shape, self.lots), like.dtype)
+        return RecoveryState(lots, lots + OFF, lots + 1.0, zero, zero + 1.0, zero)
 
-    def expire(self, state: RecoveryState, acked: Array, outstanding: Array) -> tuple[RecoveryState, Array, Array]:
-        """Timers that run out within the step: the state, [F] units missed now, and [F] when, in [0, 1].
+    def expire(self, state: RecoveryState, heard: Array, outstanding: Array) -> tuple[RecoveryState, Array, Array]:
+        """Timers that run out within the step: the state, [F, N] the lots that are missed now, and [F] when, in [0, 1].
 
-        acked, outstanding: [F] units acknowledged in this step, and units to send or under way after that.
+        heard: [F] whether something is acknowledged in this step; outstanding: [F] units to send or under way after that.
         """
-        heard = acked > 0
-        timer = jnp.where(heard & (state.timer < OFF), jnp.minimum(state.timer, self.timeout), state.timer)
-        booked, factor = jnp.where(heard, 1.0, state.booked), jnp.where(heard, 1.0, state.factor)
-        fires = timer < 1.0
+        least = jnp.minimum(state.timer, jnp.broadcast_to(self.timeout, heard.shape)[:, None])
+        timer = jnp.where(heard[:, None] & (state.timer < OFF), least, state.timer)
+        booked = jnp.where(heard[:, None], 1.0, state.booked)
+        fires = timer < 1.0 + EDGE
         now = jnp.where(fires, state.gone, 0.0)
-        missed = now.sum(0)
-        when = (now * jnp.clip(timer, 0.0, 1.0)).sum(0) / jnp.where(missed > 0, missed, 1.0)
-        grown = jnp.minimum(jnp.where(fires, booked * self.backoff, 0.0).max(0), self.most)
+        when = mean(jnp.maximum(timer, 0.0), now)
+        grown = jnp.where(fires, booked, 0.0).max(-1) * self.backoff
         # A sender that has nothing but that to send begins anew at what is missing.
-        last = fires.any(0) & (outstanding <= state.gone.sum(0) * (1.0 + 1e-5))
+        last = fires.any(-1) & (outstanding <= state.gone.sum(-1) * (1.0 + 1e-5))
         after = RecoveryState(
             gone=state.gone - now,
             timer=jnp.where(fires | (state.gone <= 0), OFF, timer - 1.0),
             booked=booked,
-            factor=jnp.maximum(factor, grown),
+            takes=jnp.where(heard, jnp.minimum(state.takes, self.lasts(self.timeout)), state.takes) - 1.0,
+            factor=jnp.maximum(jnp.where(heard, 1.0, state.factor), jnp.minimum(grown, self.most)),
             refusing=jnp.where(last, 0.0, state.refusing),
         )
-        return after, missed, when
+        return after, now, when
 
     def refuse(
         self, state: RecoveryState, lost: Array, arrived: Array, window: Array, rate: Array, packet: Array
@@ -102,35 +110,51 @@ class SelectiveRepeat:
         units of a packet."""
         return state, jnp.zeros_like(lost)
 
-    def lose(self, state: RecoveryState, lost: Array) -> RecoveryState:
-        """Book [F] units lost in this step: to the latest lot, unless that is full."""
+    def lose(self, state: RecoveryState, lost: Array) -> tuple[RecoveryState, Array]:
+        """Book [F] units lost in this step: the state, and [F] whether a new lot is begun, while there are others.
+
+        A lot takes more for 1 / (N - 1) of a timeout, so that the oldest of N is missed by the time that a new one is
+        begun. Where the timeout has grown meanwhile it may not be, and the last two become one, at their mean time.
+        """
         some, whole = lost > 0, jnp.minimum(self.timeout * state.factor, OFF / 2)
-        full = some & self.full(state.timer[0], whole)
-
-        def older(x: Array, empty: float, both: Callable[[Array, Array], Array]) -> Array:
-            """All lots one place on, where the latest is full; the last two become one."""
-            on = jnp.concatenate([jnp.full_like(x[:1], empty), x[:-1]])
-            return jnp.where(full, on.at[-1].set(both(on[-1], x[-1])), x)
-
-        gone = older(state.gone, 0.0, jnp.add)
-        timer, booked = older(state.timer, OFF, jnp.minimum), older(state.booked, 1.0, jnp.maximum)
-        begins = timer[0] >= OFF
-        joined = jnp.where(begins, whole, self.joined(timer[0], whole, lost, gone[0]))
-        return dataclasses.replace(
+        latest = state.timer[:, 0] < OFF
+        anew = some & latest & (state.takes <= 0) & (self.lots > 1)
+        last = mean(state.timer[:, -2:], state.gone[:, -2:], state.timer[:, -2:].min(-1))
+        timer = older(anew, state.timer, OFF, last)
+        gone = older(anew, state.gone, 0.0, state.gone[:, -2:].sum(-1))
+        booked = older(anew, state.booked, 1.0, state.booked[:, -2:].max(-1))
+        begins = some & (anew | ~latest)
+        joins = self.joined(timer[:, 0], whole, lost, gone[:, 0])
+        state = dataclasses.replace(
             state,
-            gone=gone.at[0].add(lost),
-            timer=timer.at[0].set(jnp.where(some, joined, timer[0])),
-            booked=booked.at[0].set(jnp.where(some & begins, state.factor, booked[0])),
+            gone=gone.at[:, 0].add(lost),
+            timer=timer.at[:, 0].set(jnp.where(begins, whole, jnp.where(some, joins, timer[:, 0]))),
+            booked=booked.at[:, 0].set(jnp.where(begins, state.factor, booked[:, 0])),
+            takes=jnp.where(begins, self.lasts(whole), state.takes),
         )
+        return state, anew
 
-    def full(self, timer: Array, whole: Array) -> Array:
-        """[F] whether the latest lot takes no more: of steady losses it then lasts 1 / (N - 1) of a timeout, so that
-        the oldest of N is missed by the time a new one begins."""
-        return timer < whole * (1.0 - 0.5 / (self.lots - 1))
+    def lasts(self, whole: Array) -> Array:
+        """Steps for which a lot takes more, of a timeout of `whole` steps."""
+        return whole / max(self.lots - 1, 1)
 
     def joined(self, timer: Array, whole: Array, lost: Array, gone: Array) -> Array:
         """[F] the timer of the latest lot, when something joins it: the mean of what is in it."""
-        return timer + (whole - timer) * lost / jnp.where(lost > 0, gone + lost, 1.0)
+        return mean(jnp.stack([timer, jnp.broadcast_to(whole, timer.shape)], -1), jnp.stack([gone, lost], -1), timer)
+
+
+def older(anew: Array, lots: Array, empty: float, last: Array) -> Array:
+    """[F, ..., N] the lots, of those flows [F] that begin one anew one place on, an `empty` one in front; what the
+    `last` two [F, ...] are as one."""
+    on = jnp.concatenate([jnp.full_like(lots[..., :1], empty), lots[..., :-2], last[..., None]], -1)
+    return jnp.where(anew.reshape(-1, *(1,) * (lots.ndim - 1)), on, lots) if lots.shape[-1] > 1 else lots
+
+
+def mean(values: Array, weight: Array, none: Array | float = 0.0) -> Array:
+    """[F, N] -> [F] the mean by weight; `none` where there is so little that one over its square is no number."""
+    whole = weight.sum(-1)
+    some = whole > LITTLE
+    return jnp.where(some, (values * weight).sum(-1) / jnp.where(some, whole, 1.0), none)
 
 
 @jax.tree_util.register_dataclass
@@ -150,10 +174,6 @@ class GoBackN(SelectiveRepeat):
     ordered: ClassVar[bool] = True
     lots: ClassVar[int] = 1
 
-    def full(self, timer: Array, whole: Array) -> Array:
-        """[F] never: from what is missing first the sender goes over all that follows."""
-        return jnp.zeros_like(whole, bool)
-
     def joined(self, timer: Array, whole: Array, lost: Array, gone: Array) -> Array:
         """[F] the timer of what is missing first."""
         return timer
@@ -163,7 +183,7 @@ class GoBackN(SelectiveRepeat):
     ) -> tuple[RecoveryState, Array]:
         """The mean of x over the step."""
         total = lost + arrived
-        some = total > 0
+        some = total > LITTLE
         p = jnp.where(some, lost / jnp.where(some, total, 1.0), 0.0)
         packet = jnp.where(packet > 0, packet, 1.0)
         follow = jnp.maximum(jnp.minimum(window, rate * self.timeout) / packet - 1.0, 1e-3)
