@@ -120,7 +120,7 @@ def test_result_show_plot_export(small: str, capsys: pytest.CaptureFixture[str])
     assert json.loads(Path("r.json").read_text())
 
 
-def test_pictures_of_different_files_and_cases_lie_side_by_side(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_and_tables_of_different_files_and_cases(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("two.yaml").write_text(f"{SMALL}cases: {{ECMP: {{}}, spray: {{routing.kind: all}}}}\n")
     Path("b").mkdir()
     for result in ("a.h5", "b/a.h5"):
@@ -132,6 +132,12 @@ def test_pictures_of_different_files_and_cases_lie_side_by_side(small: str, caps
         assert "the first of" not in capsys.readouterr().out
         assert main(["plot", result]) == 0
         assert main(["plot", result, "--kind", "completions", "--case", "spray"]) == 0
+    capsys.readouterr()
+    assert main(["show", "a.h5", "--case", "spray"]) == 0
+    told = capsys.readouterr().out
+    assert "spray: busiest links" in told
+    assert "ECMP" not in told
+    assert main(["show", "a.h5", "--case", "x"]) == 2
     of_each = ("ecmp-time", "overview", "spray-completions", "spray-time")
     assert sorted(file.name for file in Path("fabsim-out").iterdir()) == sorted(
         f"{file}-{kind}.png" for file in ("a", "b-a") for kind in of_each
