@@ -116,9 +116,9 @@ def check(inert: bool, **given: Any) -> None:
         refuse_faults(scenario)
     click.echo(checked(scenario))
     if inert:
-        from fabsim.tuning.attribute_text import inert_line
+        from fabsim.tuning.attribute_text import inert_lines
 
-        click.echo("\n".join(inert_line(variant) for variant in scenario.variants.values()))
+        click.echo("\n".join(inert_lines(scenario.variants.values())))
 
 
 cli.add_command(show)

@@ -13,7 +13,6 @@ from ruamel.yaml import YAML
 from fabsim.errors import InputError
 from fabsim.results import Result
 from fabsim.tables import FIVE, align, five, in_switches, size
-from fabsim.typing import Int
 from fabsim.units import shown
 
 Pair = tuple[Result, Result]
@@ -119,7 +118,8 @@ def _flows(one: Result, other: Result, count: int) -> str:
 
 
 def _links(one: Result, other: Result, count: int) -> str:
-    """The links whose bytes or largest queues differ most, by name."""
+    """The links whose bytes and largest queues differ most, by name. Both are bytes, and so is their sum: what a link
+    carries more counts for more than a buffer that fills, and where nothing goes another way queues decide."""
     places = {name: place for place, name in enumerate(other.link.tolist())}
     both = [(place, places[name]) for place, name in enumerate(one.link.tolist()) if name in places]
     if not both:
@@ -134,20 +134,15 @@ def _links(one: Result, other: Result, count: int) -> str:
             *(size(float(value)) for value in (one.sent[mine[n]], other.sent[theirs[n]])),
             *(size(float(value)) for value in (one.queue_peak[mine[n]], other.queue_peak[theirs[n]])),
         ]
-        for n in _largest(sent, queue)[:count]
+        for n in np.argsort(-(sent + queue), kind="stable")[:count].tolist()
         if sent[n] > 0 or queue[n] > 0
     ]
     text = f"links: {len(both)} are in both, of {len(one.link)} in A and {len(other.link)} in B"
     if not rows:
         return f"{text}; none differs"
     header = ["link", "utilisation A", "B", "sent A", "B", "largest queue A", "B"]
-    return "\n".join([f"{text}; these differ most", align([header, *rows])])
-
-
-def _largest(sent: np.ndarray, queue: np.ndarray) -> Int:
-    """Order by what differs more, each as a part of its largest difference."""
-    parts = [values / (values.max(initial=0.0) or 1.0) for values in (sent, queue)]
-    return np.argsort(-np.maximum(*parts), kind="stable")
+    order = "the change of the bytes sent and that of the largest queue, added up"
+    return "\n".join([f"{text}; these differ most, by {order}", align([header, *rows])])
 
 
 def _keys(one: Result, other: Result) -> str:

@@ -20,6 +20,7 @@ from fabsim.machine import ask_for_vectors, cores
 if TYPE_CHECKING:
     import xarray
 
+    from fabsim.results import Result
     from fabsim.scenario import Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,6 +69,21 @@ def chosen_part(data: xarray.Dataset, pairs: Sequence[str]) -> xarray.Dataset:
             raise InputError(f"--at {pair}: not KEY=VALUE; write it like --at transport.window='1 BDP'")
         data = at(data, {key.strip(): text.strip()})
     return data
+
+
+def case_option(command: F) -> F:
+    """--case."""
+    text = "Of a run: one of its cases; all, if not given, where there is room for all, else the first."
+    return click.option("--case", metavar="NAME", help=text)(command)
+
+
+def chosen_cases(results: Sequence[Result], case: str | None, file: str) -> Sequence[Result]:
+    """The case that --case asks for, else all of a file. Raises InputError."""
+    found = [result for result in results if case in (None, result.name)]
+    if not found:
+        names = ", ".join(result.name for result in results)
+        raise InputError(f"--case {case}: there is no such case in {file}; use {names}")
+    return found
 
 
 def load_scenario(file: str, changes: Sequence[str], seed: int | None, precision: str | None) -> Scenario:
@@ -137,7 +153,7 @@ def _said_how_many() -> bool:
 
 def picture_place(given: str | None, name: str, force: bool) -> Path:
     """Where a picture goes: the given place, else ./fabsim-out, else (nothing may be written here) a new folder. In
-    ./fabsim-out the picture of a run is that of the last one.
+    ./fabsim-out a picture of that name is replaced: the name tells what is drawn from what else is.
 
     Raises InputError for an ending that no picture has, and for a given place that has a file, unless `force` is on.
     """
@@ -157,6 +173,12 @@ def picture_place(given: str | None, name: str, force: bool) -> Path:
     except OSError:
         pass
     return Path(tempfile.mkdtemp(prefix=f"{OUT_FOLDER}-")) / file
+
+
+def picture_name(file: str, *parts: str | None) -> str:
+    """The name of a picture of a file or folder: what that is called from here, without its ending, and parts."""
+    place = Path(file) if Path(file).is_dir() else Path(file).with_suffix("")
+    return " ".join(filter(None, [os.path.relpath(place), *parts]))
 
 
 def plain(name: str) -> str:

@@ -20,6 +20,7 @@ _TOTALS = ("again", "dropped", "marked", "queue_peak")
 def show(results: Sequence[Result], packets: Packets | None = None, busiest: int = 10) -> str:
     """All there is to say about a result file on one screen or two."""
     parts = [summary(results, packets), *filter(None, [collectives(results)]), totals(results)]
+    parts.append("\n".join(map(last_flow, results)))
     parts += [f"{result.name}: classes of traffic\n{by_class(result)}" for result in results if len(result.classes) > 1]
     parts += [
         f"{result.name}: entries of traffic\n{by_entry(result)}"
@@ -110,6 +111,21 @@ def totals(results: Sequence[Result]) -> str:
     apart = any(f"{one.last:.7f}" != f"{five(one.duration)[-1]:.7f}" for one in results)
     note = ["last: from time zero; completions are from the start of each flow"] * apart
     return "\n".join([align([header, *rows]), *note])
+
+
+def last_flow(result: Result) -> str:
+    """A line about the flow that completes last, or the first of those that never do; of an ensemble that of its first
+    seed. Flows that complete at once are counted."""
+    flow, end = int(result.completion.argmax()), float(result.completion.max())
+    alike = int((result.completion == end).sum())
+    draw = f", first of {len(result.ensemble.seeds)} seeds" if result.ensemble is not None else ""
+    when = f"completes at {end * 1e6:.1f} us, {result.duration[flow] * 1e6:.1f} us after its start"
+    return (
+        f"{result.name}{draw}: the last flow is h{result.src[flow]} to h{result.dst[flow]}"
+        + (f" (one of {alike})" if alike > 1 else "")
+        + f" of {result.entries[result.entry[flow]]}: {when if np.isfinite(end) else 'it did not end'}, "
+        + f"{size(float(result.retransmitted[flow]))} sent again"
+    )
 
 
 def busiest_links(result: Result, count: int = 10) -> str:

@@ -120,6 +120,35 @@ def test_result_show_plot_export(small: str, capsys: pytest.CaptureFixture[str])
     assert json.loads(Path("r.json").read_text())
 
 
+def test_pictures_and_tables_of_different_files_and_cases(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("two.yaml").write_text(f"{SMALL}cases: {{ECMP: {{}}, spray: {{routing.kind: all}}}}\n")
+    Path("b").mkdir()
+    for result in ("a.h5", "b/a.h5"):
+        assert main(["run", "two.yaml", "--out", result, "--no-plot"]) == 0
+        capsys.readouterr()
+        assert main(["plot", result, "--kind", "time"]) == 0
+        assert "case ECMP, the first of ECMP, spray; --case NAME draws another\n" in capsys.readouterr().out
+        assert main(["plot", result, "--kind", "time", "--case", "spray"]) == 0
+        assert "the first of" not in capsys.readouterr().out
+        assert main(["plot", result]) == 0
+        assert main(["plot", result, "--kind", "completions", "--case", "spray"]) == 0
+    capsys.readouterr()
+    assert main(["show", "a.h5", "--case", "spray"]) == 0
+    told = capsys.readouterr().out
+    assert "spray: busiest links" in told
+    assert "ECMP" not in told
+    assert main(["show", "a.h5", "--case", "x"]) == 2
+    of_each = ("ecmp-time", "overview", "spray-completions", "spray-time")
+    assert sorted(file.name for file in Path("fabsim-out").iterdir()) == sorted(
+        f"{file}-{kind}.png" for file in ("a", "b-a") for kind in of_each
+    )
+    assert main(["attribute", "two.yaml", "--quiet"]) == 0
+    for case in ("ecmp", "spray"):
+        assert Path(f"fabsim-out/small-{case}-last-completion-by-link.png").is_file()
+    assert main(["plot", "a.h5", "--case", "ecmp"]) == 2
+    assert "there is no such case in a.h5; use ECMP, spray" in capsys.readouterr().err
+
+
 def test_a_result_is_not_written_over_unless_asked(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("r.h5").write_text("mine")
     assert main(["run", small, "--out", "r.h5", "--no-plot"]) == 2

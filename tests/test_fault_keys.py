@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fabsim
-from fabsim.errors import InputError
+from fabsim.errors import InputError, InputWarning
 from fabsim.scenario import load
 from fabsim.scenario.batch import Compiler, run_all
 from fabsim.scenario.check import report
@@ -76,6 +76,24 @@ def test_check_lists_the_events() -> None:
     assert "h0->leaf0 (1 link): down for 20 us of each 1 ms, from 0 s on" in text
     assert "senders know 30 us later" in text
     assert "react: there are no faults on the way" in report(with_faults(react="1 ms"))
+
+
+def test_a_fault_that_no_flow_meets_is_said() -> None:
+    """The flow stays below leaf0: what happens to spines is in vain, and what happens to one of its links is not."""
+    inside = {"traffic": [{"kind": "flows", "list": [{"src": 0, "dst": 1, "size": "2 MB"}]}]}
+    in_vain = with_faults({"link": "h0<->leaf0", "speed": 0.5}, {"link": "leaf0<->spine1", "speed": 0}, **inside)
+    told = "faults.1: no flow is routed over leaf0<->spine1"
+    assert [line.split(maxsplit=2)[2] for line in report(in_vain).splitlines() if "no effect" in line] == [told]
+    with pytest.warns(InputWarning) as caught:
+        fabsim.run(in_vain, progress=False)
+    assert [str(one.message) for one in caught if one.category is InputWarning] == [
+        f"{in_vain.name}: no effect: {told}"
+    ]
+    assert "no flow is routed" not in report(with_faults({"link": "leaf0->*", "speed": 0.5}, **inside))
+    assert "no flow is routed" not in report(with_faults({"link": "leaf0<->spine1", "speed": 0}))  # over all paths
+    assert f"{told.replace('.1', '.0')} in the first of 3 draws" in report(
+        with_faults({"link": "leaf0<->spine1", "speed": 0}, **inside, seeds=3)
+    )
 
 
 def test_a_sweep_over_times_places_and_reactions_is_one_batch() -> None:

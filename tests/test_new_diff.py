@@ -110,6 +110,24 @@ def test_diff_of_flows_that_did_not_end(result: Any) -> None:
     assert re.search(r"^unfinished +0 +1$", text, re.MULTILINE)
 
 
+def test_diff_puts_the_link_that_carries_more_before_full_queues(result: Any) -> None:
+    """Links of switches fill a buffer of 100 kB, and the last one carries 1 MB less; then queues alone differ."""
+    inside = np.flatnonzero(result.tail_tier > 0)
+    full, more = (np.zeros(len(result.link)) for _ in range(2))
+    full[inside[:-1]] = 100e3 + np.arange(len(inside) - 1)
+    more[inside[-1]] = -1e6
+    calm = dataclasses.replace(result, queue_peak=np.zeros(len(result.link)), sent=np.full(len(result.link), 2e6))
+
+    def order(other: Any) -> list[str]:
+        below = diff(calm, other, flows=0, links=3).split("added up\n")[1].splitlines()[1:4]
+        return [line.split()[0] for line in below]
+
+    names = result.link[inside]
+    changed = dataclasses.replace(calm, queue_peak=full, sent=calm.sent + more)
+    assert order(changed) == [names[-1], names[-2], names[-3]]
+    assert order(dataclasses.replace(calm, queue_peak=full)) == list(names[-2:-5:-1])
+
+
 def test_diff_lists_keys_that_differ(result: Any) -> None:
     other = dataclasses.replace(result, scenario="name: second\nseed: 8\nqueue: {buffer: 1 BDP}\n")
     text = diff(result, other)

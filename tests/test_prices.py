@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,16 @@ def test_check_says_what_it_is_made_of(name: str) -> None:
     text = report(fabsim.load(CONFIGS / f"{name}.yaml"))
     for key in ("switches", "ports in use", "optics", " km, ", " kW ", " USD, illustrative"):
         assert key in text
+
+
+def test_check_says_which_switches_are_not_bought() -> None:
+    """Those inside servers stand in the first line and in no bill of switches."""
+    text = report(fabsim.load({"fabric": {**RAIL, "nvlink_rate": "450 GB/s"}, "traffic": TRAFFIC}))
+    all_of_them, inside = map(int, re.findall(r"(\d+) switches \((\d+) of them inside servers\)", text)[0])
+    (bought,) = re.findall(r"^  switches +(\d+) ", text, re.MULTILINE)
+    assert inside == RAIL["servers"]
+    assert all_of_them - inside == int(bought)
+    assert "inside servers" not in report(fabsim.load({"fabric": RAIL, "traffic": TRAFFIC}))
 
 
 TRAFFIC = [{"kind": "permutation", "size": "64 kB"}]

@@ -319,6 +319,7 @@ def test_commands(folder: Path, result: Any, capsys: Any) -> None:
         (["show", "s.h5", "--metric", "x"], "goes with --pivot"),
         (["show", "s.h5", "--at", "seed"], "not KEY=VALUE"),
         (["show", "r.h5", "--pivot", "a,b"], "r.h5: is a run"),
+        (["show", "s.h5", "--case", "a"], "s.h5 is a sweep, which has points; --at KEY=VALUE chooses of them"),
         (["plot", "s.h5", "--kind", "map"], "is a sweep, which has curves, heat, pareto, share"),
         (["plot", "r.h5", "--kind", "heat"], "is a run, which has overview"),
         (["plot", "r.h5", "--x", "seed"], "--x: r.h5 is a run"),

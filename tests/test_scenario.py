@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 import fabsim
 from fabsim.errors import InputError, InputWarning
+from fabsim.options import load_scenario
 from fabsim.scenario.text.written import yaml_text
 from fabsim.sweeps.design import design
 
@@ -144,6 +145,8 @@ BAD = {
                                 "not a section with keys, given 3; write it like {ECMP: {routing.kind: ecmp}}"),
     "bad sweep key": ("seed: 1", "sweep: {grid: {queue.bufer: [1 kB]}}", "2:30", "queue.bufer", "mean 'buffer'"),
     "bad sweep value": ("seed: 1", "sweep: {grid: {queue.buffer: [1 kB, 1 us]}}", "2:37", "queue.buffer", "is a time"),
+    "grid in sections": ("seed: 1", "sweep: {grid: {queue: {buffer: [1 kB, 2 kB]}}}", "2:16", "sweep.grid.queue",
+                         "are dotted, given {'buffer': ['1 kB', '2 kB']}; write grid: {queue.buffer: [1 kB, 2 kB]}"),
     "empty sweep": ("seed: 1", "sweep: {grid: {}}", "2:9", "sweep.grid", "must not be empty"),
     "too many points": ("seed: 1", "sweep: {grid: {queue.buffer: [1 kB, 2 kB]}, seeds: 6000000}", "2:1", "sweep",
                         "12,000,000 points are too many, given [2, 1, 6000000] along its axes; give at most"),
@@ -433,3 +436,17 @@ def test_run_gives_a_result(tmp_path: Path) -> None:
     assert np.isfinite(result.completion).all()
     assert (result.completion >= result.zero_load * (1 - 1e-3)).all()
     assert "kind: leaf_spine" in result.scenario
+
+
+def test_a_grid_on_the_command_line_is_written_as_the_refusal_says(tmp_path: Path) -> None:
+    """`--set` splits at dots, so that a key below the grid becomes a section; lists of sections by label are none."""
+    file = str(write(tmp_path, GOOD))
+    with pytest.raises(InputError, match=r"^--set sweep\.grid\.queue\.buffer: sweep\.grid\.queue: ") as refused:
+        load_scenario(file, ["sweep.grid.queue.buffer=[100 kB, 200 kB]"], None, None)
+    (advice,) = re.findall(r"--set '(.*)'", str(refused.value))
+    found = load_scenario(file, [advice], None, None).sweep
+    assert found is not None
+    assert found.grid == {"queue.buffer": ("100 kB", "200 kB")}
+    one = [{"kind": "permutation", "size": "1 MB"}]
+    labelled = fabsim.load(file, {"sweep": {"grid": {"traffic": {"one": one, "two": one * 2}}}})
+    assert labelled.sweep is not None

@@ -16,7 +16,7 @@ from fabsim.collect import collect
 from fabsim.errors import InputError
 from fabsim.export import as_csv, as_json
 from fabsim.results import Result
-from fabsim.tables import busiest_links, by_entry, show, size, summary, totals
+from fabsim.tables import busiest_links, by_entry, last_flow, show, size, summary, totals
 
 Recorded = Callable[..., dict[str, Any]]
 
@@ -41,6 +41,23 @@ def test_show_names_the_busiest_link_and_what_was_lost(result: Result) -> None:
     assert "leaf1->h2      400 Gbps  3 MB      100.0 %" in text or "leaf1->h2  400 Gbps  3 MB      100.0 %" in text
     assert "leaf0->spine0" not in text
     assert "50 kB" in text
+
+
+def test_the_last_flow_has_a_name(result: Result, recorded: Recorded) -> None:
+    ends = replace(
+        result,
+        start=np.array([0.0, 15e-6, 0.0]),
+        completion=np.array([30e-6, 60e-6, 40e-6]),
+        retransmitted=np.array([9e3, 20e3, 0.0]),
+        entry=np.array([0, 1, 0]),
+        entries=np.array(["traffic.0: shift", "traffic.1: incast"]),
+    )
+    told = "the last flow is h1 to h2 of traffic.1: incast: completes at 60.0 us, 45.0 us after its start, 20 kB sent"
+    assert last_flow(ends) == f"ECMP: {told} again"
+    assert last_flow(ends) in show([ends])
+    never = collect(**recorded(np.array([30e-6, np.inf, np.inf])), name="x")
+    assert "h1 to h2 (one of 2) of " in last_flow(never)
+    assert "it did not end" in last_flow(never)
 
 
 def test_what_was_always_busy_comes_before_what_was_briefly_full() -> None:

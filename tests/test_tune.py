@@ -4,6 +4,7 @@ killed one goes on, and a tuned scenario is a scenario."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,12 +27,14 @@ from fabsim.study.objectives import TERMS, smooth_max, smooth_quantile
 from fabsim.study.parameters import Levels, levels
 from fabsim.study.plan import Plan, optimiser, settled
 from fabsim.study.tune import tune
-from fabsim.topology import leaf_spine
+from fabsim.topology import find_links, leaf_spine
 from fabsim.topology.linear import cost_per_rate
 from fabsim.topology.prices import OpticPrice, Prices, SwitchPrice
 from fabsim.tuning.certificate import Task, bound, ended, figures, paths, shared
+from fabsim.tuning.group_names import group_name
 from fabsim.tuning.tune import prepare
 from fabsim.tuning.tune import tune as tune_scenario
+from fabsim.tuning.tune_text import as_text
 from fabsim.tuning.tuned import write_tuned
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "tune"
@@ -378,6 +381,32 @@ def test_a_tuning_from_python_keeps_its_journal_where_it_is_told(tmp_path: Path)
     for place, told in ((out / "journal.npz", "is a file; a tuning is a folder"), (tmp_path / "no" / "x", "no folder")):
         with pytest.raises(InputError, match=told):
             tune_scenario(scenario, out=place, progress=False)
+
+
+def test_each_level_has_the_name_of_what_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns fit the links of their group and no others; the text has a name behind each value."""
+    base, row = (task := prepare(small(EVERY), progress=False)).base, task.parameters[0]
+    named = {one.name: [group_name(base, one, n) for n in range(one.groups)] for one in row if isinstance(one, Levels)}
+    assert sorted(named["queue.buffer"]) == ["leaf*->h*", "leaf*->spine*", "spine*->leaf*"]
+    assert named["transport.window"] == [""]
+    assert named["traffic.start"] == ["traffic.0", "traffic.1"]
+    for one in row:
+        if isinstance(one, Levels) and one.name in ("queue.buffer", "links.capacity"):
+            for number, name in enumerate(named[one.name]):
+                np.testing.assert_array_equal(np.flatnonzero(one.group == number), find_links(base.net.fabric, name))
+    tree = {"kind": "fat_tree", "k": 4, "rate": "400 Gbps", "latency": "1 us"}
+    tiers = prepare(small([{"key": "links.capacity", "total": "now"}], fabric=tree), progress=False)
+    (capacity,) = tiers.parameters[0]
+    assert isinstance(capacity, Levels)
+    assert {group_name(tiers.base, capacity, n) for n in range(2)} == {"agg*<->leaf*", "agg*<->core*"}
+    monkeypatch.setattr("fabsim.tuning.certificate.figures", lambda *_: {"last_completion": 1.0})
+    capacities = [{"key": "links.capacity", "per": "link", "total": "now"}]
+    (line,) = [
+        line
+        for line in as_text(tune_scenario(small(capacities, tune={"steps": 1}), progress=False)).splitlines()
+        if line.startswith("links.capacity: ")
+    ]
+    assert re.findall(r" -> [\d.]+ Gbps \((.*?)\)", line) == named["links.capacity"]
 
 
 def test_a_killed_tuning_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

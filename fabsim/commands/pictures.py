@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabsim.errors import InputError
-from fabsim.options import at_option, chosen_part, picture_place
+from fabsim.options import (
+    at_option,
+    case_option,
+    chosen_cases,
+    chosen_part,
+    picture_name,
+    picture_place,
+    plain_apart,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OF_RUNS = ("overview", "completions", "time", "map")
+OF_ONE = ("time", "map")
+"""Kinds that draw a single case."""
 OF_SWEEPS = ("curves", "heat", "pareto", "share", "time")
 
 
@@ -27,7 +37,7 @@ OF_SWEEPS = ("curves", "heat", "pareto", "share", "time")
     "sweep: curves, heat, pareto, share (of points within a value), time (series of links); if not given, what suits "
     "its axes.",
 )
-@click.option("--case", help="Of a run: the case to draw (for time and map); the first, if not given.")
+@case_option
 @click.option("--link", "links", multiple=True, metavar="NAME", help="Links to draw over time.")
 @click.option("--metric", metavar="NAME", help="Of a sweep: the figure to draw.")
 @click.option("--x", metavar="AXIS", help="Of a sweep: the horizontal axis; for pareto a figure (cost, if kept).")
@@ -54,7 +64,7 @@ def plot(result: str, out: str | None, force: bool, chosen: Sequence[str], **giv
     if sweep:
         data = chosen_part(datasets.open(result), chosen)
         figure = plots.plot(data, given["kind"], **{name: given[name] for name in ("metric", "x", "by", "links")})
-        name = " ".join(filter(None, [data.attrs["name"], given["kind"], given["metric"]]))
+        name = picture_name(result, given["kind"], given["metric"])
     else:
         name, figure = _of_run(result, given["kind"] or "overview", given["case"], given["links"])
     place = picture_place(out, name, force)
@@ -101,17 +111,18 @@ def _of_run(result: str, kind: str, case: str | None, links: Sequence[str]) -> t
     from fabsim import plots, results
 
     found = results.read(result)
-    names = [one.name for one in found]
-    if case is not None and case not in names:
-        raise InputError(f"--case {case}: there is no such case in {result}; use {', '.join(names)}")
-    one = found[names.index(case)] if case is not None else found[0]
+    drawn = chosen_cases(found, case, result)
+    files = plain_apart(one.name for one in found)
+    if kind in OF_ONE and len(drawn) > 1:
+        click.echo(f"case {drawn[0].name}, the first of {', '.join(files)}; --case NAME draws another")
+        drawn = drawn[:1]
     match kind:
         case "overview":
-            figure = plots.overview(found)
+            figure = plots.overview(drawn)
         case "completions":
-            figure = plots.completion_cdf(found)
+            figure = plots.completion_cdf(drawn)
         case "time":
-            figure = plots.over_time(one, list(links) or None)
+            figure = plots.over_time(drawn[0], list(links) or None)
         case _:
-            figure = plots.heat_map(one)
-    return f"{one.name} {kind}", figure
+            figure = plots.heat_map(drawn[0])
+    return picture_name(result, files[drawn[0].name] if len(drawn) < len(found) else None, kind), figure

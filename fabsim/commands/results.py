@@ -8,16 +8,19 @@ from typing import Any
 import click
 
 from fabsim.errors import InputError
-from fabsim.options import at_option, chosen_part
+from fabsim.options import at_option, case_option, chosen_cases, chosen_part
 
 
 @click.command()
 @click.argument("result", metavar="R.h5|DIR")
 @click.option("--links", default=10, show_default=True, type=click.IntRange(min=0), help="Busiest links to list.")
+@case_option
 @click.option("--pivot", "axes", metavar="ROWS,COLUMNS", help="Of a sweep: one figure over two axes.")
 @click.option("--metric", metavar="NAME", help="The figure of --pivot; the first of the table, if not given.")
 @at_option
-def show(result: str, links: int, axes: str | None, metric: str | None, chosen: Sequence[str]) -> None:
+def show(
+    result: str, links: int, case: str | None, axes: str | None, metric: str | None, chosen: Sequence[str]
+) -> None:
     """Print what a result file or a sweep holds: of a run completions, totals, busiest links; of a sweep its points.
 
     A sweep may be unfinished: its table has what is there.
@@ -25,6 +28,7 @@ def show(result: str, links: int, axes: str | None, metric: str | None, chosen: 
     \b
     Examples:
       fabsim show my.h5 --links 20
+      fabsim show first.h5 --case ECMP
       fabsim show buffers
       fabsim show buffers --pivot queue.buffer,transport.window --metric completion_p99
       fabsim show buffers --at transport.window='1 BDP'
@@ -34,8 +38,10 @@ def show(result: str, links: int, axes: str | None, metric: str | None, chosen: 
     if not datasets.is_sweep(result):
         if axes or metric or chosen:
             raise InputError(f"{result}: is a run; --pivot, --metric and --at are for sweeps")
-        click.echo(tables.show(results.read(result), busiest=links))
+        click.echo(tables.show(chosen_cases(results.read(result), case, result), busiest=links))
         return
+    if case is not None:
+        raise InputError(f"--case {case}: {result} is a sweep, which has points; --at KEY=VALUE chooses of them")
     from fabsim.sweeps.pivot import pivot
     from fabsim.sweeps.progress import progress
     from fabsim.sweeps.table import as_text

@@ -72,8 +72,9 @@ def attribute(
 
     cases = scenario.variants
     files = {} if no_plot else plain_apart(cases)
+    whole = f"{scenario.name} " if scenario.cases else ""
     places = {
-        case: picture_place(_of_case(plot, file, len(cases) > 1), f"{file} {objective} by link", force)
+        case: picture_place(_of_case(plot, file, len(cases) > 1), f"{whole}{file} {objective} by link", force)
         for case, file in files.items()
     }
     for case, variant in cases.items():

@@ -18,6 +18,7 @@ from fabsim.scenario.packets import packet_times
 from fabsim.scenario.parts import part_lines
 from fabsim.scenario.site_lines import site_lines
 from fabsim.scenario.validity import outside
+from fabsim.topology.wiring import INSIDE
 from fabsim.units import show_rate, show_size, show_time
 
 if TYPE_CHECKING:
@@ -61,8 +62,10 @@ def _fabric(scenario: Scenario, net: Network) -> list[Line]:
     slow = int(((fabric.speed > 0) & (fabric.speed < 1)).sum())
     dead = int((fabric.capacity <= 0).sum())
     switches = len(fabric.names) - fabric.hosts
+    inner = int((fabric.tier == INSIDE).sum())
+    of_those = f" ({inner} of them inside servers)" if inner else ""
     state = f"{slow} degraded, {dead} dead" if slow or dead else "all healthy"
-    size = f"{fabric.hosts} hosts, {switches} switches, {fabric.links} directed links"
+    size = f"{fabric.hosts} hosts, {switches} switches{of_those}, {fabric.links} directed links"
     lines = [
         ("fabric", f"{scenario.fabric.kind}: {size}, {state}"),
         ("rates", ", ".join(show_rate(rate) for rate in rates)),

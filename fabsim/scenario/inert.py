@@ -1,4 +1,4 @@
-"""Keys that are given and change nothing in this scenario: said by `fabsim check`, and warned of by a run."""
+"""Keys and faults that change nothing in this scenario: said by `fabsim check`, and warned of by a run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fabsim.scenario.compile.ports import INGRESS
 from fabsim.scenario.compile.queues import port_law, queues_of
+from fabsim.scenario.compile.schedule import befallen
 from fabsim.scenario.keys.balancer import Mrc, Oblivious
 from fabsim.scenario.keys.queue import said_of_links
 from fabsim.topology import find_links
@@ -29,7 +30,7 @@ SAME = 1e-6
 def inert(scenario: Scenario, net: Network, model: Model[Any]) -> list[str]:
     """A sentence for each reason."""
     found = [*_marks(scenario, model), *_ports(scenario, net), *_react(scenario), *_recovery(scenario, model)]
-    return [*found, *_balancer(scenario, net, model)]
+    return [*found, *_balancer(scenario, net, model), *_faults(scenario, net)]
 
 
 def _marks(scenario: Scenario, model: Model[Any]) -> Iterator[str]:
@@ -100,3 +101,15 @@ def _balancer(scenario: Scenario, net: Network, model: Model[Any]) -> Iterator[s
     given = [key for key in FOR_LOSSES if key in fields and getattr(section, key) != fields[key].default]
     if given and model.recovery is None:
         yield f"{', '.join(f'balancer.{key}' for key in given)}: nothing is lost in silence, and no timeout comes"
+
+
+def _faults(scenario: Scenario, net: Network) -> Iterator[str]:
+    """Faults of links none of which carries a byte: other draws of an ensemble may use them."""
+    if not scenario.faults:
+        return
+    carries = np.zeros(net.fabric.links + 1, bool)  # the last one for the -1 of shorter paths
+    carries[net.routes.path[net.routes.weight > 0]] = True
+    draws = f" in the first of {scenario.seeds} draws" if scenario.seeds > 1 else ""
+    for number, links in enumerate(befallen(scenario, net.fabric)):
+        if not carries[links].any():
+            yield f"faults.{number}: no flow is routed over {scenario.faults[number].link}{draws}"

@@ -36,7 +36,7 @@ def run(scenario: Scenario, *, progress: bool = True, watch: Watch = 32, devices
 
     With `seeds` the result is that of the first seed, and its `ensemble` has the figures of all. Warns
     (OutsideWarning) where a run lies outside of what has been compared with packets, and (InputWarning) of keys that
-    change nothing.
+    change nothing, and of faults that befall no flow.
 
     Args:
         progress: show a bar on stderr, where that is a terminal.
@@ -84,7 +84,7 @@ def spread_out(scenario: Scenario, net: Network, count: int, **options: Any) -> 
 
 
 def warn_of_inert(scenario: Scenario, net: Network, model: Model[Any]) -> None:
-    """A warning for each key that changes nothing."""
+    """A warning for each key that changes nothing, and for each fault that befalls no flow."""
     for text in inert(scenario, net, model):
         warnings.warn(f"{scenario.name}: no effect: {text}", InputWarning, stacklevel=3)
 

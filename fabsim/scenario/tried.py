@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabsim.errors import InputError
 from fabsim.scenario.text.source import Source, joined
+from fabsim.units import shown
 
 if TYPE_CHECKING:
     from fabsim.scenario.scenario import Scenario
@@ -59,6 +60,8 @@ def sweep_faults(scenario: Scenario) -> list[str]:
     """What is wrong with the values of a sweep."""
     if scenario.sweep is None:
         return []
+    if below := list(_keys_below(scenario.source)):
+        return below
     single, choices, bounds = scenario.single(), _choices(scenario.source), _bounds(scenario.source)
     axes = [*choices, *bounds]
     lines: list[str] = []
@@ -68,6 +71,24 @@ def sweep_faults(scenario: Scenario) -> list[str]:
         told = found if number < len(choices) else found[:1]  # the other bound says the same
         lines += chain.from_iterable(told)
     return lines
+
+
+def _keys_below(source: Source) -> Iterator[str]:
+    """A sentence for each section of a grid or a zip that has lists by key, {queue: {buffer: [1, 2]}}, where a dotted
+    key is meant. By label stand whole sections; of a key without a dot these may be lists of entries, never of values.
+    """
+    for where in ("grid", "zip"):
+        for name, values in ((source.data.get("sweep") or {}).get(where) or {}).items():
+            lists = {key: own for key, own in values.items() if _is_of_values(own)} if isinstance(values, dict) else {}
+            if lists and "." not in name:
+                meant = ", ".join(f"{name}.{key}: [{', '.join(map(str, own))}]" for key, own in lists.items())
+                text = f"the keys here are dotted, given {shown(values)}; write {where}: {{{meant}}}"
+                whole = f"--set 'sweep.{where}={{{meant}}}'"
+                yield source.sentence(("sweep", where, name), f"{text}, or {whole}, which splits no key at its dots")
+
+
+def _is_of_values(given: Any) -> bool:
+    return isinstance(given, list) and any(not isinstance(one, dict) for one in given)
 
 
 def _choices(source: Source) -> list[Axis]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tqdm import tqdm
 
 from fabsim.tables import align
 from fabsim.topology import link_names
@@ -74,8 +76,14 @@ def _listed(values: dict[str, float], top: int) -> str:
     return ", ".join(f"{name} {value:+.4f}" for name, value in some) or "none"
 
 
-def inert_line(scenario: Scenario) -> str:
-    """For `fabsim check --inert`: the keys on which the last completion does not depend."""
+def inert_lines(scenarios: Collection[Scenario], *, progress: bool = True) -> list[str]:
+    """For `fabsim check --inert`, of each case: the keys on which the last completion does not depend. `progress`: a
+    bar on stderr, where that is a terminal."""
+    bar = tqdm(scenarios, unit="case", desc="gradient", disable=None if progress else True, leave=False)
+    return [_inert_line(scenario) for scenario in bar]
+
+
+def _inert_line(scenario: Scenario) -> str:
     _, _, slope = backward(scenario, "last_completion")
     found = inert(scenario, slope)
     return f"  {'no effect':<12} {', '.join(found) or 'none'}: their gradient of the last completion is exactly zero"

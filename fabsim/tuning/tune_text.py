@@ -13,6 +13,7 @@ from fabsim.tables import align
 from fabsim.topology import link_names
 from fabsim.tuning.certificate import Tuning
 from fabsim.tuning.folder import FILES, JOURNAL, PICTURES, RESULT
+from fabsim.tuning.group_names import group_name
 from fabsim.tuning.tuned import write_tuned
 from fabsim.typing import Float
 from fabsim.units import show_rate, show_size, show_time
@@ -63,13 +64,22 @@ def _changes(tuning: Tuning) -> list[str]:
                 f"{name}: {len(before)} splits; the one that changed most moved {100 * moved:.1f} % of its bytes"
             )
         elif len(before) > FEW:
-            lines.append(
-                f"{name}: {len(before)} values, from {_shown(name, after.min())} to {_shown(name, after.max())}"
-            )
+            low, high = (_level(tuning, name, int(number)) for number in (after.argmin(), after.argmax()))
+            lines.append(f"{name}: {len(before)} values, from {low} to {high}")
         else:
-            pairs = ", ".join(f"{_shown(name, a)} -> {_shown(name, b)}" for a, b in zip(before, after, strict=True))
-            lines.append(f"{name}: {pairs}")
+            pairs = (f"{_shown(name, value)} -> {_level(tuning, name, number)}" for number, value in enumerate(before))
+            lines.append(f"{name}: {', '.join(pairs)}")
     return lines
+
+
+def _level(tuning: Tuning, name: str, number: int) -> str:
+    """A tuned level, and what it is of."""
+    from fabsim.study.parameters import Levels
+
+    levels = next(one for one in tuning.parameters if one.name == name)
+    assert isinstance(levels, Levels)
+    place = group_name(tuning.base, levels, number)
+    return _shown(name, tuning.levels[name][1][number]) + f" ({place})" * bool(place)
 
 
 def _course(tuning: Tuning) -> list[str]:

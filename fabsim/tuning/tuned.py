@@ -16,18 +16,18 @@ from fabsim.routing import Routes
 from fabsim.scenario.compile.files import FILES
 from fabsim.scenario.compile.queues import NEVER
 from fabsim.scenario.guide.reference import keys_of
-from fabsim.scenario.keys.traffic import ListedFlows
 from fabsim.scenario.text.override import override
 from fabsim.store import publish
 from fabsim.topology import Fabric, find_links, link_names
 from fabsim.tuning.folder import SPLIT, TUNED
+from fabsim.tuning.group_names import group_of, pattern, start_place
 from fabsim.tuning.member import Member
 from fabsim.typing import Float, Int
 
 if TYPE_CHECKING:
     from fabsim.models.model import Model
     from fabsim.scenario.scenario import Scenario
-    from fabsim.study.parameters import Levels, Parameter
+    from fabsim.study.parameters import Parameter
 
 
 def write_tuned(
@@ -53,21 +53,21 @@ def write_tuned(
         values = np.asarray(parameter.values(numbers), float)
         section, _, name = parameter.name.partition(".")
         if base.scenario.queue.classes and section == "queue":
-            changes |= _classes(base, _group(parameter), model)
+            changes |= _classes(base, group_of(parameter), model)
         elif parameter.name == "queue.buffer":
             degraded += by_link(
-                base.net.fabric, _group(parameter), np.asarray(model.queue.buffer, float), "buffer", "B"
+                base.net.fabric, group_of(parameter), np.asarray(model.queue.buffer, float), "buffer", "B"
             )
         elif section == "queue" and (parameter.groups > 1 or base.scenario.queue.links):
             level = np.asarray(getattr(model.queue, name), float)
             unit = _unit(base.scenario, parameter.name)
-            ports += by_link(base.net.fabric, _group(parameter), level, name, unit)
+            ports += by_link(base.net.fabric, group_of(parameter), level, name, unit)
         elif parameter.name == "links.capacity":
             speed = base.net.fabric.speed
             rate = np.asarray(model.links.capacity, float) / np.where(speed > 0, speed, 1.0)
-            degraded += by_link(base.net.fabric, _group(parameter), rate, "rate", "B/s")
+            degraded += by_link(base.net.fabric, group_of(parameter), rate, "rate", "B/s")
         elif parameter.name == "traffic.start":
-            changes |= _starts(base, _group(parameter), values)
+            changes |= _starts(base, group_of(parameter), values)
         else:
             changes[parameter.name] = _written(base.scenario, parameter.name, values[0])
     if len(degraded) > len(scenario.source.data["fabric"].get("degraded", [])):
@@ -103,8 +103,8 @@ def by_link(fabric: Fabric, group: Int, value: Float, key: str, unit: str) -> li
     for number in range(int(group.max()) + 1):
         links = np.flatnonzero(group == number)
         common = float(np.median(value[links]))
-        for kind in sorted({_kind(names[link]) for link in links}):
-            mine = np.array([link for link in links if _kind(names[link]) == kind])
+        for kind in sorted({pattern(names[link]) for link in links}):
+            mine = np.array([link for link in links if pattern(names[link]) == kind])
             whole = np.array_equal(find_links(fabric, kind), mine)
             if whole:
                 entries.append({"link": kind, key: _quantity(common, unit)})
@@ -113,18 +113,6 @@ def by_link(fabric: Fabric, group: Int, value: Float, key: str, unit: str) -> li
                 for link in mine if not whole or abs(value[link] / common - 1) > 1e-6
             ]  # fmt: skip
     return entries
-
-
-def _kind(name: str) -> str:
-    """The pattern of all links between such nodes: "leaf*->spine*"."""
-    tail, head = name.partition("#")[0].split("->")
-    return f"{tail.rstrip('0123456789')}*->{head.rstrip('0123456789')}*"
-
-
-def _group(levels: Levels) -> Int:
-    """Group of each number, -1 for one that stays."""
-    group = np.asarray(levels.group)
-    return np.where(group < levels.groups, group, -1)
 
 
 def _classes(base: Member, group: Int, model: Model[Any]) -> dict[str, str]:
@@ -143,13 +131,8 @@ def _classes(base: Member, group: Int, model: Model[Any]) -> dict[str, str]:
 
 def _starts(base: Member, group: Int, values: Float) -> dict[str, str]:
     """Starts of traffic entries, or of listed flows."""
-    entry, found = base.entry, {}
-    listed = isinstance(base.scenario.traffic[0], ListedFlows)
-    first = np.searchsorted(entry, entry)
-    for number in sorted(set(group.tolist()) - {-1}):
-        place = f"{entry[number]}.list.{number - first[number]}" if listed else f"{number}"
-        found[f"traffic.{place}.start"] = f"{values[number]:.9g} s"
-    return found
+    tuned = sorted(set(group.tolist()) - {-1})
+    return {f"{start_place(base, number)}.start": f"{values[number]:.9g} s" for number in tuned}
 
 
 def _written(scenario: Scenario, path: str, value: float) -> Any:
