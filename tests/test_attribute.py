@@ -109,6 +109,24 @@ def test_what_is_foretold_wrong_is_said_with_its_reason(capsys: pytest.CaptureFi
     assert "--objective mean_completion is smoother" in told
 
 
+def test_the_step_is_short_enough_for_faster_links(capsys: pytest.CaptureFixture[str]) -> None:
+    """Short cables: a packet's time is much of a hop, and the derived step, which is the shortest hop, is too long."""
+    short = fabsim.load({
+        "name": "one switch", "fabric": {"kind": "single_switch", "hosts": 3, "rate": "100 Gbps", "latency": "100 ns"},
+        "traffic": [{"kind": "incast", "senders": 2, "receiver": 2, "size": "100 kB"}],
+        "transport": {"kind": "window", "window": "1 BDP"},
+    })  # fmt: skip
+    derived = float(member(short, split=False).problem.dt)
+    found = attribute(short)
+    down = int(find_links(found.fabric, "leaf0->h2")[0])
+    tried = {trial.link: trial for trial in found.trials}
+    assert tried[down].faster_run < -0.05
+    with pytest.raises(fabsim.InputError, match=r"10 % faster, which are run here; .* ns would do") as refused:
+        attribute(short.change({"dt": f"{derived * 0.999e9} ns"}))
+    told = str(refused.value).split("; ")[-1].removesuffix(" would do")
+    assert attribute(short.change({"dt": told}), checked=1).trials[0].link == down
+
+
 def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "links.png"
     assert main(["attribute", str(file), "--top", "3", "--plot", str(picture), "--quiet"]) == 0

@@ -103,7 +103,7 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         InputError: no such objective, or one that is zero here.
         Stopped: the run does not end, or its gradient overflows.
     """
-    one, found, slope = backward(scenario, objective)
+    one, found, slope = backward(stepped(scenario), objective)
     capacity = np.asarray(slope.links.capacity, float)
     if not np.isfinite(capacity).all():
         wider = "; --precision float64 may do" if scenario.precision == "float32" else ""
@@ -120,6 +120,33 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         trials=[trial(one, objective, value, link, float(capacity[link])) for link in to_run(one, capacity, checked)],
         inert=inert(scenario, slope),
     )
+
+
+def stepped(scenario: Scenario) -> Scenario:
+    """The scenario with a step that is short enough for trials too: a faster link sends a packet in less time.
+
+    Raises:
+        InputError: the step that is given is longer than that.
+    """
+    from fabsim.engine.problem import STEP, first_links, longest_dt, path_latency
+
+    net, packet = scenario.network(), scenario.packet.sizes
+    rate = float(net.fabric.capacity[first_links(net.routes)].max())
+
+    def longest_of(fabric: Fabric) -> float:
+        latency, _, hops = path_latency(fabric, net.routes, packet, net.flows)
+        return longest_dt(latency, hops, net.flows, packet, rate)
+
+    longest = longest_of(net.fabric)
+    needed = longest_of(replace(net.fabric, capacity=net.fabric.capacity * (1 + CHANGE)))
+    given = scenario.dt != "auto"
+    if (float(scenario.dt) if given else min(STEP, longest)) <= needed:
+        return scenario
+    fitting = f"{math.floor(needed * 1e11) / 100:g} ns"
+    if given:
+        text = f"is too long for links that are {100 * CHANGE:g} % faster, which are run here; {fitting} would do"
+        raise InputError(scenario.source.sentence(("dt",), text))
+    return scenario.change({"dt": fitting})
 
 
 def to_run(one: Member, elasticity: Float, checked: int) -> list[int]:
