@@ -77,7 +77,7 @@ def attribute(
         for case, file in files.items()
     }
     for case, variant in cases.items():
-        found = attribution.attribute(variant, objective)
+        found = attribution.attribute(variant, objective, progress=not quiet)
         click.echo((f"case {case}\n" if scenario.cases else "") + attribute_text.as_text(found, top))
         if place := places.get(case):
             shown = plots.Shown(-found.capacity, f"{objective} (% less for 1 % more rate)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm import tqdm
 
 from fabsim.errors import InputError, Stopped
 from fabsim.scenario.keys.tune import OBJECTIVES
@@ -96,19 +97,25 @@ def tiers(fabric: Fabric) -> dict[str, Int]:
     return {f"tier {tail} to {head}": np.flatnonzero((ends == (tail, head)).all(1)) for tail, head in pairs}
 
 
-def attribute(scenario: Scenario, objective: str = "last_completion", *, checked: int = CHECKED) -> Attribution:
+def attribute(
+    scenario: Scenario, objective: str = "last_completion", *, checked: int = CHECKED, progress: bool = True
+) -> Attribution:
     """One backward pass, and runs of the links with the largest elasticities and of one in each tier.
 
     Raises:
         InputError: no such objective, or one that is zero here.
         Stopped: the run does not end, or its gradient overflows.
     """
-    one, found, slope = backward(stepped(scenario), objective)
+    with tqdm(total=1, unit="pass", desc="gradient", disable=None if progress else True, leave=False) as bar:
+        one, found, slope = backward(stepped(scenario), objective)
+        bar.update()
     capacity = np.asarray(slope.links.capacity, float)
     if not np.isfinite(capacity).all():
         wider = "; --precision float64 may do" if scenario.precision == "float32" else ""
         raise Stopped(f"the gradient of {objective} is not finite in {scenario.precision}{wider}")
     value = found[objective]
+    links = to_run(one, capacity, checked)
+    bar = tqdm(links, unit="link", desc="trials", disable=None if progress else True, leave=False)
     return Attribution(
         objective=objective,
         value=value,
@@ -117,7 +124,7 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         capacity=capacity,
         latency=np.asarray(slope.links.latency, float),
         buffer=np.asarray(slope.queue.buffer, float).reshape(-1, len(capacity)).sum(0),  # of all classes of traffic
-        trials=[trial(one, objective, value, link, float(capacity[link])) for link in to_run(one, capacity, checked)],
+        trials=[trial(one, objective, value, link, float(capacity[link])) for link in bar],
         inert=inert(scenario, slope),
     )
 
