@@ -77,6 +77,11 @@ class Attribution:
     trials: list[Trial]
     inert: list[str]
 
+    @property
+    def apart(self) -> list[int]:
+        """Links of which runs contradict what is foretold."""
+        return [trial.link for trial in self.trials if trial.apart]
+
     def tiers(self, values: Float) -> dict[str, float]:
         """Sums over the links from one tier to another."""
         return {name: float(values[links].sum()) for name, links in tiers(self.fabric).items()}
@@ -181,22 +186,25 @@ def backward(scenario: Scenario, objective: str) -> tuple[Member, dict[str, floa
         raise InputError(f"--objective {objective}: is zero in this scenario; there is nothing to explain")
     steps = math.ceil(found["last_completion"] / float(one.problem.dt)) + one.problem.ring
     terms = replace(terms, steps=steps, every=max(10, round(math.sqrt(steps))))
-    return one, found, slope_of(one, terms)
+    return one, found, slope_of(one, terms, math.inf)
 
 
-def slope_of(one: Member, objective: Objective) -> Any:
-    """The model of elasticities."""
+def slope_of(one: Member, objective: Objective, sharpness: float) -> Any:
+    """The model of elasticities; of the true objective where the sharpness is infinite."""
     import jax.numpy as jnp
 
     from fabsim.study.attribute import elasticities
 
     entries = int(one.entry.max()) + 1
-    return elasticities(one.problem, one.model, jnp.asarray(one.entry), objective=objective, entries=entries)[1]
+    entry = jnp.asarray(one.entry)
+    return elasticities(one.problem, one.model, entry, objective=objective, entries=entries, sharpness=sharpness)[1]
 
 
 def felt(one: Member, objective: Objective) -> list[str]:
-    """The keys on which an objective depends."""
-    leaves = keys_of(one.scenario, slope_of(one, objective))
+    """The keys on which an objective depends, as smooth as a tuning has it."""
+    from fabsim.study.objectives import SHARPNESS
+
+    leaves = keys_of(one.scenario, slope_of(one, objective, SHARPNESS))
     return [name for name, leaf in leaves.items() if np.asarray(leaf).any() and name != "links.latency"]
 
 

@@ -12,8 +12,8 @@ PERCENTILES = "completion_p50", "completion_p99", "slowdown_p99"
 ELASTICITY = Metric(
     "1",
     "of an objective, by the rate or buffer of a link: the part by which it changes over the part by which the link "
-    "does; -0.3 is 0.3 % less for 1 % more. `fabsim attribute` prints them, of the smooth form of the objective, in "
-    "which the last few flows count together; sums of a tier or host are those of all its links at once",
+    "does; -0.3 is 0.3 % less for 1 % more. `fabsim attribute` prints them; sums of a tier "
+    "or host are those of all its links at once",
 )
 
 
