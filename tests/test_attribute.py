@@ -133,6 +133,21 @@ def test_the_step_is_short_enough_for_faster_links(capsys: pytest.CaptureFixture
     assert attribute(short.change({"dt": told}), checked=1).trials[0].link == down
 
 
+def test_only_the_last_flow_counts_for_the_last_completion() -> None:
+    """Others end 1 % earlier: a smooth maximum, as a tuning has it, would have them count too."""
+    uneven = fabsim.load({
+        "name": "one slower link",
+        "fabric": {"kind": "single_switch", "hosts": 4, "rate": "100 Gbps", "latency": "1.03 us",
+                   "degraded": [{"link": "leaf0->h2", "speed": 0.99}]},
+        "traffic": [{"kind": "shift", "by": 1, "size": "1 MB"}],
+        "transport": {"kind": "window", "window": "2 BDP"},
+    })  # fmt: skip
+    found = attribute(uneven, checked=1, progress=False)
+    slow, other = (int(find_links(found.fabric, name)[0]) for name in ("leaf0->h2", "leaf0->h1"))
+    assert found.capacity[slow] < -0.9
+    assert abs(found.capacity[other]) < 1e-6
+
+
 def test_the_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "links.png"
     assert main(["attribute", str(file), "--top", "3", "--plot", str(picture), "--quiet"]) == 0
