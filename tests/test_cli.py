@@ -99,7 +99,7 @@ def test_figures_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in (
         ("slowdown", "slowdown_p99"), ("utilisation", "what the line rate could have carried"), ("busbw", "nccl-tests"),
         ("completion_p99.9", "99.9th percentile of the completion time (s)"), ("metrics", "sweep.metrics"),
-        ("sweep.metrics", "goodput"),
+        ("sweep.metrics", "goodput"), ("elasticity", "-0.3 is 0.3 % less for 1 % more"),
     ):  # fmt: skip
         assert main(["explain", name]) == 0
         assert text in capsys.readouterr().out

@@ -59,6 +59,8 @@ def attribute(
 ) -> None:
     """Say which link, tier, host and buffer costs what: elasticities from one backward pass, the largest run to check.
 
+    An elasticity of -0.3: 1 % more rate, 0.3 % less of the objective.
+
     \b
     Examples:
       fabsim attribute configs/incast.yaml
@@ -78,7 +80,7 @@ def attribute(
         for case, file in files.items()
     }
     for case, variant in cases.items():
-        found = attribution.attribute(variant, objective)
+        found = attribution.attribute(variant, objective, progress=not quiet)
         click.echo((f"case {case}\n" if scenario.cases else "") + attribute_text.as_text(found, top))
         if place := places.get(case):
             shown = plots.Shown(-found.capacity, f"{objective} (% less for 1 % more rate)")

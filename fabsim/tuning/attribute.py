@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm import tqdm
 
 from fabsim.errors import InputError, Stopped
 from fabsim.scenario.keys.tune import OBJECTIVES
@@ -76,6 +77,11 @@ class Attribution:
     trials: list[Trial]
     inert: list[str]
 
+    @property
+    def apart(self) -> list[int]:
+        """Links of which runs contradict what is foretold."""
+        return [trial.link for trial in self.trials if trial.apart]
+
     def tiers(self, values: Float) -> dict[str, float]:
         """Sums over the links from one tier to another."""
         return {name: float(values[links].sum()) for name, links in tiers(self.fabric).items()}
@@ -96,19 +102,25 @@ def tiers(fabric: Fabric) -> dict[str, Int]:
     return {f"tier {tail} to {head}": np.flatnonzero((ends == (tail, head)).all(1)) for tail, head in pairs}
 
 
-def attribute(scenario: Scenario, objective: str = "last_completion", *, checked: int = CHECKED) -> Attribution:
+def attribute(
+    scenario: Scenario, objective: str = "last_completion", *, checked: int = CHECKED, progress: bool = True
+) -> Attribution:
     """One backward pass, and runs of the links with the largest elasticities and of one in each tier.
 
     Raises:
         InputError: no such objective, or one that is zero here.
         Stopped: the run does not end, or its gradient overflows.
     """
-    one, found, slope = backward(scenario, objective)
+    with tqdm(total=1, unit="pass", desc="gradient", disable=None if progress else True, leave=False) as bar:
+        one, found, slope = backward(stepped(scenario), objective)
+        bar.update()
     capacity = np.asarray(slope.links.capacity, float)
     if not np.isfinite(capacity).all():
         wider = "; --precision float64 may do" if scenario.precision == "float32" else ""
         raise Stopped(f"the gradient of {objective} is not finite in {scenario.precision}{wider}")
     value = found[objective]
+    links = to_run(one, capacity, checked)
+    bar = tqdm(links, unit="link", desc="trials", disable=None if progress else True, leave=False)
     return Attribution(
         objective=objective,
         value=value,
@@ -117,9 +129,36 @@ def attribute(scenario: Scenario, objective: str = "last_completion", *, checked
         capacity=capacity,
         latency=np.asarray(slope.links.latency, float),
         buffer=np.asarray(slope.queue.buffer, float).reshape(-1, len(capacity)).sum(0),  # of all classes of traffic
-        trials=[trial(one, objective, value, link, float(capacity[link])) for link in to_run(one, capacity, checked)],
+        trials=[trial(one, objective, value, link, float(capacity[link])) for link in bar],
         inert=inert(scenario, slope),
     )
+
+
+def stepped(scenario: Scenario) -> Scenario:
+    """The scenario with a step that is short enough for trials too: a faster link sends a packet in less time.
+
+    Raises:
+        InputError: the step that is given is longer than that.
+    """
+    from fabsim.engine.problem import STEP, first_links, longest_dt, path_latency
+
+    net, packet = scenario.network(), scenario.packet.sizes
+    rate = float(net.fabric.capacity[first_links(net.routes)].max())
+
+    def longest_of(fabric: Fabric) -> float:
+        latency, _, hops = path_latency(fabric, net.routes, packet, net.flows)
+        return longest_dt(latency, hops, net.flows, packet, rate)
+
+    longest = longest_of(net.fabric)
+    needed = longest_of(replace(net.fabric, capacity=net.fabric.capacity * (1 + CHANGE)))
+    given = scenario.dt != "auto"
+    if (float(scenario.dt) if given else min(STEP, longest)) <= needed:
+        return scenario
+    fitting = f"{math.floor(needed * 1e11) / 100:g} ns"
+    if given:
+        text = f"is too long for links that are {100 * CHANGE:g} % faster, which are run here; {fitting} would do"
+        raise InputError(scenario.source.sentence(("dt",), text))
+    return scenario.change({"dt": fitting})
 
 
 def to_run(one: Member, elasticity: Float, checked: int) -> list[int]:
@@ -147,22 +186,25 @@ def backward(scenario: Scenario, objective: str) -> tuple[Member, dict[str, floa
         raise InputError(f"--objective {objective}: is zero in this scenario; there is nothing to explain")
     steps = math.ceil(found["last_completion"] / float(one.problem.dt)) + one.problem.ring
     terms = replace(terms, steps=steps, every=max(10, round(math.sqrt(steps))))
-    return one, found, slope_of(one, terms)
+    return one, found, slope_of(one, terms, math.inf)
 
 
-def slope_of(one: Member, objective: Objective) -> Any:
-    """The model of elasticities."""
+def slope_of(one: Member, objective: Objective, sharpness: float) -> Any:
+    """The model of elasticities; of the true objective where the sharpness is infinite."""
     import jax.numpy as jnp
 
     from fabsim.study.attribute import elasticities
 
     entries = int(one.entry.max()) + 1
-    return elasticities(one.problem, one.model, jnp.asarray(one.entry), objective=objective, entries=entries)[1]
+    entry = jnp.asarray(one.entry)
+    return elasticities(one.problem, one.model, entry, objective=objective, entries=entries, sharpness=sharpness)[1]
 
 
 def felt(one: Member, objective: Objective) -> list[str]:
-    """The keys on which an objective depends."""
-    leaves = keys_of(one.scenario, slope_of(one, objective))
+    """The keys on which an objective depends, as smooth as a tuning has it."""
+    from fabsim.study.objectives import SHARPNESS
+
+    leaves = keys_of(one.scenario, slope_of(one, objective, SHARPNESS))
     return [name for name, leaf in leaves.items() if np.asarray(leaf).any() and name != "links.latency"]
 
 

@@ -25,16 +25,26 @@ def as_text(found: Attribution, top: int = 10) -> str:
     """Top links with what was really run, one more of each tier, then tiers, hosts and buffers."""
     from fabsim.study.objectives import FACTOR, TERMS
 
-    names, unit = link_names(found.fabric), TERMS[found.objective].unit
+    unit = TERMS[found.objective].unit
+    names, doubtful = link_names(found.fabric), _doubtful(found)
+    hosts, buffers = enumerate(found.hosts()), zip(names, found.buffer.tolist(), strict=True)
     lines = [f"{found.objective}: {found.value * FACTOR[unit]:.3f} {unit}", align(_rows(found, names, top))]
-    lines += [_apart(found)] if any(each.apart for each in found.trials) else []
-    lines.append("tiers, by rate:    " + _listed(found.tiers(found.capacity), top))
-    lines.append("hosts, by rate:    " + _listed({f"h{n}": float(x) for n, x in enumerate(found.hosts())}, top))
-    lines.append("tiers, by buffer:  " + _listed(found.tiers(found.buffer), top))
-    lines.append("buffers:           " + _listed(dict(zip(names, found.buffer.tolist(), strict=True)), top))
+    lines += [_apart(found)] if found.apart else []
+    lines.append("tiers, by rate:    " + _listed(found.tiers(found.capacity), top, doubtful))
+    lines.append("hosts, by rate:    " + _listed({f"h{n}": float(x) for n, x in hosts}, top, doubtful))
+    lines.append("tiers, by buffer:  " + _listed(found.tiers(found.buffer), top, doubtful))
+    lines.append("buffers:           " + _listed(dict(buffers), top, doubtful))
     if found.inert:
         lines.append(f"no effect here:    {', '.join(found.inert)} (gradient exactly zero)")
     return "\n".join(lines)
+
+
+def _doubtful(found: Attribution) -> set[str]:
+    """Names of the links of which runs contradict what is foretold, and of their tiers and hosts."""
+    fabric, names = found.fabric, link_names(found.fabric)
+    ends = {int(end[link]) for link in found.apart for end in (fabric.src, fabric.dst)}
+    groups = {name for name, links in tiers(fabric).items() if np.isin(found.apart, links).any()}
+    return {names[link] for link in found.apart} | groups | {f"h{end}" for end in ends if end < fabric.hosts}
 
 
 def _rows(found: Attribution, names: list[str], top: int) -> list[tuple[str, ...]]:
@@ -68,12 +78,15 @@ def _apart(found: Attribution) -> str:
     else:
         text += "; another link or another flow becomes the one that counts"
     smoother = SMOOTHER.get(found.objective)
-    return f"{text}; --objective {smoother} is smoother" if smoother else text
+    text += f"; --objective {smoother} is smoother" if smoother else ""
+    below = "* in a list below: a link of it is marked above, and the whole was not run"
+    return f"{text}\n{below}; `fabsim sweep` over a rate or buffer runs it"
 
 
-def _listed(values: dict[str, float], top: int) -> str:
+def _listed(values: dict[str, float], top: int, doubtful: set[str]) -> str:
+    """The largest, with an asterisk where a link of it is doubtful."""
     some = sorted((item for item in values.items() if abs(item[1]) > UNSEEN), key=lambda item: -abs(item[1]))[:top]
-    return ", ".join(f"{name} {value:+.4f}" for name, value in some) or "none"
+    return ", ".join(f"{name} {value:+.4f}{'*' * (name in doubtful)}" for name, value in some) or "none"
 
 
 def inert_lines(scenarios: Collection[Scenario], *, progress: bool = True) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the figures of runs are, for those who ask by name: those that sweeps keep, and the columns of results."""
+"""What figures are, for those who ask by name: those that sweeps keep, columns of results, and elasticities."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from fabsim.study.catalogue import FIXED, Metric, metric
 
 PERCENTILES = "completion_p50", "completion_p99", "slowdown_p99"
 """Stand for all others."""
+ELASTICITY = Metric(
+    "1",
+    "of an objective, by the rate or buffer of a link: the part by which it changes over the part by which the link "
+    "does; -0.3 is 0.3 % less for 1 % more. `fabsim attribute` prints them; sums of a tier "
+    "or host are those of all its links at once",
+)
 
 
 def figures(name: str) -> str:
@@ -28,10 +34,10 @@ def figures(name: str) -> str:
 
 
 def known() -> dict[str, Metric]:
-    """Columns of results, and what sweeps keep, which holds where both have a name."""
+    """Columns of results, what sweeps keep, which holds where both have a name, and what `attribute` prints."""
     columns = {item.name: Metric(item.metadata["units"], item.metadata["meaning"]) for item in COLUMNS}
     kept = {name: one for name in (*FIXED, *PERCENTILES) if (one := metric(name)) is not None}
-    return columns | kept
+    return columns | kept | {"elasticity": ELASTICITY}
 
 
 def _line(name: str, one: Metric, width: int) -> str:
