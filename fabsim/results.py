@@ -75,7 +75,9 @@ class Result:
     sender_completion: Float = column("flow", "s", "time the sender knows that all has arrived")
     mean_rate: Float = column("flow", "B/s", "payload over the time from start to completion")
     retransmitted: Float = column("flow", "B", "bytes that had to be sent again")
-    zero_load: Float = column("flow", "s", "completion time in the empty fabric; NaN where it was not worked out")
+    zero_load: Float = column(
+        "flow", "s", "shortest completion time alone on its paths; NaN where it was not worked out"
+    )
     traffic_class: Int = column("flow", "", "class of traffic, by its number")
     entry: Int = column("flow", "", "entry of the traffic that the flow comes from, by its number")
     entries: NDArray = column("traffic", "", "entries of the traffic, by number and kind")
@@ -131,8 +133,9 @@ class Result:
 
     @property
     def slowdown(self) -> Float:
-        """[F] completion time over that of the flow alone in the empty fabric, with all its bytes at hand: those of a
-        ring come from others, so that it is large there. NaN where it was not worked out."""
+        """[F] completion time over the shortest that the flow could have alone on its paths, however split, with all
+        its bytes at hand: those of a ring come from others, so that it is large there. NaN where it was not worked
+        out."""
         return self.duration / self.zero_load
 
     @property

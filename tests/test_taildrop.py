@@ -88,8 +88,8 @@ def test_timeouts_grow_until_something_is_heard(size: float, way: int) -> None:
 
 @pytest.mark.parametrize("timeout", [120e-6, 40e-6, 20e-6, 13e-6])
 def test_steady_losses_are_missed_a_timeout_after_each(timeout: float) -> None:
-    """By Little's law: what is lost and not missed yet is the rate of loss times the timeout, which grows at the end. A message
-    that is sent sooner than that waits for its last losses."""
+    """By Little's law: what is lost and not missed yet is the rate of loss times the timeout, which grows at the end. A
+    message that is sent sooner than that waits for its last losses."""
     made = case(PAIR, assemble([0], [1], 2e6), window=2e6)
     problem, model = losing(made, timeout=timeout, loss=at_the_end(0.01))
     lost, waiting = 0.0, 0.0

@@ -129,8 +129,8 @@ def shape_of(problem: Problem, model: Model[Any]) -> tuple[Any, ...]:
 def shape_of_problem(problem: Problem) -> tuple[Any, ...]:
     """The problem's part of it."""
     leaves, tree = jax.tree.flatten((problem.size, problem.route, problem.faults))
-    static = problem.links, problem.classes, problem.triggers, problem.planes, float(problem.dt), problem.wires is None
-    return tree, *map(np.shape, leaves), *static
+    static = problem.links, problem.classes, problem.triggers, problem.planes, float(problem.dt)
+    return tree, *map(np.shape, leaves), *static, problem.wires is None, problem.reverse is None
 
 
 def shape_of_model(model: Model[Any]) -> tuple[Any, ...]:

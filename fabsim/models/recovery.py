@@ -48,7 +48,7 @@ class RecoveryState:
 class SelectiveRepeat:
     """Silent losses, and only what was lost is sent again, a timeout after it was lost.
 
-    What is lost within a seventh of a timeout is one lot, and is missed together, at its mean time. The timeout grows by
+    What is lost within a seventh of a timeout is one lot and is missed together, at its mean time. The timeout grows by
     `backoff`, up to `most` times, with each lot in a row that was sent since it grew last, until something is
     acknowledged (RFC 6298, section 5; the loss itself takes the place of the last acknowledgement before it). Goodput
     for each byte sent is 1 - p, for losses of a share p.
@@ -81,7 +81,7 @@ class SelectiveRepeat:
     def expire(self, state: RecoveryState, heard: Array, outstanding: Array) -> tuple[RecoveryState, Array, Array]:
         """Timers that run out within the step: the state, [F, N] the lots that are missed now, and [F] when, in [0, 1].
 
-        heard: [F] whether something is acknowledged in this step; outstanding: [F] units to send or under way after that.
+        heard: [F] whether something is acknowledged in this step; outstanding: [F] units to send or under way after it.
         """
         least = jnp.minimum(state.timer, jnp.broadcast_to(self.timeout, heard.shape)[:, None])
         timer = jnp.where(heard[:, None] & (state.timer < OFF), least, state.timer)

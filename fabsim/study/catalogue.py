@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-SLOWDOWN = (
-    "completion time over that of the flow alone in the empty fabric, without waiting for others, as flows of a ring do"
-)
+SLOWDOWN = "completion time over the shortest of the flow alone on its paths, with no wait for others as in a ring"
 """What a slowdown is."""
 
 _QUANTILE = re.compile(r"(completion|slowdown)_p(\d{1,2}(?:\.\d+)?|100)")

@@ -29,8 +29,11 @@ class Rank:
     count: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.number < self.count:
-            text = "there is no such process" + (f"; 0 to {self.count - 1} would do" if self.count > 0 else "")
+        whole = isinstance(self.number, int) and isinstance(self.count, int)
+        if not (whole and 0 <= self.number < self.count):
+            text = "there is no such process" + (
+                f"; 0 to {self.count - 1} would do" if whole and self.count > 0 else ""
+            )
             raise InputError(f"rank {self.number} of {self.count}: {text}")
 
     def does(self, shard: int) -> bool:

@@ -37,6 +37,9 @@ def _together(net: Network) -> Float:
     the sender and another at the receiver, each plane has the rate of its slower end.
     """
     used = net.routes.weight > 0
+    if used.shape[1] == 1:  # a path each
+        path = net.routes.path[:, 0]
+        return np.where(path >= 0, net.fabric.capacity[path], np.inf).min(axis=1)
     flow = np.broadcast_to(np.arange(net.flows.count)[:, None], used.shape)[used]
     path = net.routes.path[used]
     first = np.take_along_axis(path, (path >= 0).argmax(axis=1)[:, None], axis=1)
