@@ -29,7 +29,7 @@ class FlowState:
         held: not released yet (a follower waits for its leader).
         in_flight: sent, and nothing heard of it.
         lost: trimmed or gone, and the sender does not know yet; a flow ends when there is none.
-        slips: [F, 2] what rounding has left of `in_flight` and `lost` so far: much is on a long wire, for many steps.
+        slip: what rounding has left of `lost` so far: much is lost on long wires, for many steps.
         until: units to send until the last byte of the current message is in.
         owed: whether a byte that completes the flow has still to be sent (again).
         start_in: steps until the flow starts; LATER while it waits for its trigger.
@@ -41,7 +41,7 @@ class FlowState:
     held: Array
     in_flight: Array
     lost: Array
-    slips: Array
+    slip: Array
     until: Array
     owed: Array
     start_in: Array
@@ -177,7 +177,7 @@ def initial(s: Setup) -> State:
         held=s.size,
         in_flight=zero,
         lost=zero,
-        slips=jnp.stack([zero, zero], -1),
+        slip=zero,
         until=jnp.where(grained, jnp.minimum(s.grain, s.size), s.size),
         owed=jnp.ones(flows, bool),
         start_in=jnp.where(p.trigger == p.triggers, s.start, LATER),

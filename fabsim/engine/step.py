@@ -224,20 +224,20 @@ def by_link(s: Setup, sent: Array) -> Array:
 def hear(flow: FlowState, back: Feedback) -> FlowState:
     """Acknowledgements free the window; what was lost waits to be sent again."""
     return replace(
-        book(flow, -back.acked - back.nacked, -back.nacked),
+        book(flow, -back.nacked),
         credit=flow.credit + back.nacked,
         until=flow.until + back.nacked,
+        in_flight=flow.in_flight - back.acked - back.nacked,
     )
 
 
-def book(flow: FlowState, sent: Array, lost: Array) -> FlowState:
-    """[F] units more that are in flight, and that are lost, summed up without rounding (Knuth, The Art of Computer
-    Programming, vol. 2, section 4.2.2, theorem B)."""
-    before = jnp.stack([flow.in_flight, flow.lost], -1)
-    more = jnp.stack([sent, lost], -1) + flow.slips
-    now = before + more
-    took = now - before
-    return replace(flow, in_flight=now[:, 0], lost=now[:, 1], slips=(before - (now - took)) + (more - took))
+def book(flow: FlowState, lost: Array) -> FlowState:
+    """[F] units more that are lost, summed up without rounding (Knuth, The Art of Computer Programming, vol. 2, section
+    4.2.2, theorem B)."""
+    more = lost + flow.slip
+    now = flow.lost + more
+    took = now - flow.lost
+    return replace(flow, lost=now, slip=(flow.lost - (now - took)) + (more - took))
 
 
 def account(s: Setup, flow: FlowState, sent: Array, lost: Array) -> tuple[FlowState, Array, Array]:
@@ -251,8 +251,9 @@ def account(s: Setup, flow: FlowState, sent: Array, lost: Array) -> tuple[FlowSt
     left = credit + flow.held + spill
     following = jnp.where(final, 0.0, jnp.where(s.grain > 0, jnp.minimum(s.grain, left), left) - spill)
     flow = replace(
-        book(flow, sent, lost),
+        book(flow, lost),
         credit=credit,
+        in_flight=flow.in_flight + sent,
         until=jnp.where(ends, following, flow.until - sent),
         owed=owed & ~(now & final),
     )
