@@ -155,9 +155,10 @@ def test_blocks_are_few_and_equally_wide() -> None:
     assert width(20, (1, 2)) == 8
     assert [part.tolist() for part in blocks(5, 2)] == [[0, 1], [2, 3], [4]]
     assert Spread((), 3, one).block == 3
-    for count in (64, 0, -1, 1.5):
+    counts: list[Any] = [64, 0, -1, 1.5]
+    for count in counts:
         with pytest.raises(InputError, match=f"devices: {count} given, and JAX finds 1 cpu here; 1 would do"):
-            over(count)  # type: ignore[arg-type]
+            over(count)
 
 
 def test_another_step_is_another_batch() -> None:

@@ -210,10 +210,11 @@ def test_what_python_gives_in_place_of_a_scenario() -> None:
     for wrong in others:
         with pytest.raises(InputError, match=r"^load: .* given; the path of a YAML file, or a dict of its keys"):
             fabsim.load(wrong)
-    for verb in (fabsim.run, fabsim.sweep, fabsim.tune):
+    verbs: list[Any] = [fabsim.run, fabsim.sweep, fabsim.tune]
+    for verb in verbs:
         for wrong in ("s.yaml", {"fabric": {}}, None):
             with pytest.raises(InputError, match=rf"^{verb.__name__}: .* load it first: fabsim.{verb.__name__}\("):
-                verb(wrong)  # type: ignore[operator]
+                verb(wrong)
 
 
 def test_what_python_gives_in_place_of_overrides(tmp_path: Path) -> None:
@@ -223,8 +224,9 @@ def test_what_python_gives_in_place_of_overrides(tmp_path: Path) -> None:
         for take in (fabsim.load(file).change, lambda wrong: fabsim.load(file, wrong)):
             with pytest.raises(InputError, match=r"^overrides: .* given; values by dotted key"):
                 take(wrong)
+    nothing: Any = None
     with pytest.raises(InputError, match=r"^overrides: nothing given"):
-        fabsim.load(file).change(None)  # type: ignore[arg-type]
+        fabsim.load(file).change(nothing)
     assert fabsim.load(file, None).seed == 1
 
 
