@@ -25,8 +25,8 @@ HIGH, LOW = 150 * MTU, 120 * MTU
 
 def test_pauses_against_packets() -> None:
     """A permutation over hashed paths, at line rate. From draw to draw the last completion changes by half; on the same
-    paths fluid and packets agree within 1 % flow by flow (median; 5 % at the 90th percentile), 2 % in any mean and 6 %
-    in any last."""
+    paths fluid and packets agree within 0.2 % flow by flow (median; 1 % at the 90th percentile), 0.5 % in any mean and
+    1 % in any last. Well-mixed ports are 1.2 % off in a mean and 5 % in a last."""
     flows = permutation(32, SIZE, seed=1)
     ours, theirs = [], []
     for seed in range(1, 6):
@@ -44,7 +44,7 @@ def test_pauses_against_packets() -> None:
     fluid, real = np.stack(ours), np.stack(theirs)
     apart = np.abs(fluid / real - 1)
     assert real.max(1).max() > 1.5 * real.max(1).min()
-    assert np.median(apart) < 0.01
-    assert np.quantile(apart, 0.9) < 0.05
-    assert np.abs(fluid.mean(1) / real.mean(1) - 1).max() < 0.02
-    assert np.abs(fluid.max(1) / real.max(1) - 1).max() < 0.06
+    assert np.median(apart) < 0.002
+    assert np.quantile(apart, 0.9) < 0.01
+    assert np.abs(fluid.mean(1) / real.mean(1) - 1).max() < 0.005
+    assert np.abs(fluid.max(1) / real.max(1) - 1).max() < 0.01

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.crossing import cross
 from fabsim.engine.faults import Now
+from fabsim.engine.layers import Layers, by_place
 from fabsim.engine.remade import remade
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
@@ -96,19 +97,26 @@ def arriving(state: State) -> tuple[Fluid, Fluid]:
 
 @remade
 def depart(
-    s: Setup, waiting: Fluid, data: Fluid, signal: Signal, opening: Array | None, events: Now | None
+    s: Setup,
+    waiting: Fluid,
+    data: Fluid,
+    signal: Signal,
+    layers: Layers | None,
+    opening: Array | None,
+    events: Now | None,
 ) -> tuple[Fluid, Fluid, Missing]:
     """What waits after this step, what leaves each hop in it (both without what was trimmed before, which waits
     nowhere), and what was cut or given up."""
-    fabric, egress = read(s.problem.at, acts(s, signal, opening, events))
+    fabric, egress = read(s.problem.at, acts(s, signal, layers, opening, events))
     wait_f, out_f, cut_f = mix_hop(waiting.fabric, data.fabric, fabric, s.queue, events is not None)
     wait_e, out_e, cut_e = mix_hop(waiting.egress, data.egress, egress, s.queue, events is not None)
     return Fluid(wait_f, wait_e), Fluid(out_f, out_e), Missing(cut_f, cut_e)
 
 
-def acts(s: Setup, signal: Signal, opening: Array | None, events: Now | None) -> Array:
+def acts(s: Setup, signal: Signal, layers: Layers | None, opening: Array | None, events: Now | None) -> Array:
     """[L + 1, ...] what each port does to what passes it, as `mix_hop` reads it."""
-    seen = [signal.keep, signal.leave] + ([signal.mark, signal.wait] if s.signals else [])
+    seen = [signal.keep] + ([signal.leave] if layers is None else [layers.gone, layers.place])
+    seen += [signal.mark, signal.wait] if s.signals else []
     if s.signals and opening is not None:
         seen.append(1.0 - opening)
     if events is not None:
@@ -185,38 +193,45 @@ def together(out: Array, trimmed: Array, cut: Array, queue: TrimQueue) -> Array:
 
 
 def mix_hop(waiting: Array, data: Array, seen: Array, queue: TrimQueue, dies: bool) -> tuple[Array, Array, Array]:
-    """[..., C, K] -> waiting, leaving, cut [..., K], with channels data (marked, waited).
+    """[..., C, K] -> waiting, leaving, cut [..., K], with channels data (marked, waited); of waiting each in N layers.
 
     A pause makes all that stands wait longer than it was to when it joined. Where a port `dies`, the last of what is
     seen is the share of what stands there that is given up.
     """
     keep, leave, *signals = jnp.split(seen, seen.shape[-2], -2)
+    leave, into = (leave, 1.0) if queue.layers == 1 else by_place(leave, signals.pop(0), queue.layers)
     given_up = signals.pop() if dies else None
     came, *came_signals = jnp.split(data, data.shape[-2], -2)
-    stood, *stood_signals = jnp.split(waiting, waiting.shape[-2], -2)
+    stood, *stood_signals = jnp.split(waiting, waiting.shape[-2] // queue.layers, -2)
     kept = came * keep
     cut = came - kept
-    stands = stood + kept
-    out = leave * stands
-    left = stands - out
+    stands = stood + kept * into
+    goes = leave * stands
+    left, out = stands - goes, all_of(goes)
     if given_up is not None:
-        cut = cut + left * given_up
+        cut = cut + all_of(left) * given_up
         left = left * (1.0 - given_up)
     stay, go = [left], [out]
     if stood_signals:
         mark, wait, *paused = signals
         joins = came_signals[0] * keep
         joins = joins + (kept - joins) * mark if queue.at_enqueue else joins
-        marked = stood_signals[0] + joins
-        marked_out = leave * marked
-        waited = stood_signals[1] + came_signals[1] * keep + kept * wait
+        marked = stood_signals[0] + joins * into
+        marked_goes = leave * marked
+        waited = stood_signals[1] + (came_signals[1] * keep + kept * wait) * into
         if paused:
             waited = waited + stood * paused[0]
-        waited_out = leave * waited
-        rest = [marked - marked_out, waited - waited_out]
+        waited_goes = leave * waited
+        rest = [marked - marked_goes, waited - waited_goes]
         stay += rest if given_up is None else [x * (1.0 - given_up) for x in rest]
-        go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, waited_out]
+        marked_out = all_of(marked_goes)
+        go += [marked_out if queue.at_enqueue else marked_out + (out - marked_out) * mark, all_of(waited_goes)]
     return jnp.concatenate(stay, -2), jnp.concatenate(go, -2), cut[..., 0, :]
+
+
+def all_of(layers: Array) -> Array:
+    """[..., N, K] -> [..., 1, K] sums."""
+    return layers if layers.shape[-2] == 1 else layers.sum(-2, keepdims=True)
 
 
 def over_wire(leaving: Array, loss: Array) -> tuple[Array, Array]:

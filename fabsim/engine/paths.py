@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fabsim.engine.crossing import come_back
 from fabsim.engine.faults import Now
 from fabsim.engine.found import lose
+from fabsim.engine.layers import Layers
 from fabsim.engine.network import Missing, acts, over_wire, pass_hop
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Paths, State
@@ -23,6 +24,7 @@ def advance(
     s: Setup,
     state: State,
     signal: Signal,
+    layers: Layers | None,
     opening: Array | None,
     events: Now | None,
     loss: Array | None,
@@ -38,7 +40,7 @@ def advance(
     paths = state.paths
     if paths is None:
         return None
-    seen = by_lane(s, acts(s, signal, opening, events))
+    seen = by_lane(s, acts(s, signal, layers, opening, events))
     waiting, out, cut = pass_hop(paths.waiting, paths.moving, seen, s.queue, events is not None)
     if s.finds and s.queue.trims:  # what is trimmed at the last hop says nothing of its path
         out = out.at[:, 1].set(paths.moving[:, 1])

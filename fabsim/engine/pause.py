@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import heard
+from fabsim.engine.layers import Layers, by_place
+from fabsim.engine.paths import by_lane
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
 from fabsim.models.pfc import PauseState, PfcQueue
@@ -33,7 +35,7 @@ def ingress(
     """What the heads of links want after this step, and [L + 1] the share of what leaves that is lost on its way: at
     random, and where there is no headroom for it.
 
-    down: [F, K] units that wait at the last port; leaves: [L + 1] units that leave each link.
+    down: [F, N, K] units that wait at the last port; leaves: [L + 1] units that leave each link.
     """
     if not isinstance(s.queue, PfcQueue) or state.pause is None or down is None:
         return None, s.loss
@@ -45,25 +47,25 @@ def ingress(
     return dataclasses.replace(after, came=coming - over), share
 
 
-def at_down_links(s: Setup, state: State, signal: Signal, events: Now | None) -> Array | None:
-    """[F, K] what waits at the receivers' down links after this step, by lane: there the fluid has but one queue for
+def at_down_links(s: Setup, state: State, signal: Signal, layers: Layers | None, events: Now | None) -> Array | None:
+    """[F, N, K] what waits at the receivers' down links after this step, by lane: there the fluid has but one queue for
     the lanes of a plane, which have come over different links. None where nobody pauses."""
     last = state.last
-    if last is None:
+    if last is None or layers is None:
         return None
-    seen = jnp.stack([signal.keep, signal.leave], -1)[s.problem.at.last]
-    keep, leave = jnp.moveaxis(jnp.repeat(seen, last.down.shape[1] // s.problem.planes, 1), -1, 0)
-    stays = (last.down + last.onto * keep) * (1.0 - leave)
+    seen = by_lane(s, jnp.stack([signal.keep, layers.gone, layers.place], -1))
+    leave, into = by_place(seen[:, 1:2], seen[:, 2:], s.queue.layers)
+    stays = (last.down + last.onto[:, None] * seen[:, :1] * into) * (1.0 - leave)
     if events is None:
         return stays
-    return stays * (1.0 - jnp.repeat(events.given_up[s.problem.at.last], stays.shape[1] // s.problem.planes, 1))
+    return stays * (1.0 - by_lane(s, events.given_up[:, None]))
 
 
 def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
-    """[L + 1] units that came over each link and wait at its head. down: [F, K] those that wait at the last port."""
+    """[L + 1] units that came over each link and wait at its head. down: [F, N, K] those that wait at the last port."""
     p = s.problem
     hops, flows, _, _ = waiting.fabric.shape
-    here = jnp.concatenate([waiting.fabric[:, :, 0], down[None]])
+    here = jnp.concatenate([waiting.data(s.queue.layers).fabric[:, :, 0], down.sum(1)[None]])
     entered = jnp.where(jnp.arange(hops + 1)[:, None, None] == p.first, here, 0.0)
     onward = (here - entered)[1:, :, None]
     held = load(p.at, onward, jnp.zeros_like(waiting.egress[:, :1]), p.queues)[:, 0]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from fabsim.engine import crossing, telemetry
 from fabsim.engine.crossing import Lines
+from fabsim.engine.layers import Layers, no_layers
 from fabsim.engine.setup import LATER, Setup
 from fabsim.models.pfc import PauseState, PfcQueue
 from fabsim.models.protocol import Sender
@@ -73,6 +74,7 @@ class TagState:
 @dataclasses.dataclass(frozen=True)
 class Fluid:
     """Bytes by subflow. Channels C: data, and, for laws that read signals, marked bytes and bytes times steps waited.
+    Of what waits at ports that know its age each channel has N places, one for each layer (see layers).
 
     Attributes:
         fabric: [H, F, C, K].
@@ -82,15 +84,20 @@ class Fluid:
     fabric: Array
     egress: Array
 
+    def data(self, layers: int) -> Fluid:
+        """The data alone, of so many layers together."""
+        fabric, egress = self.fabric[:, :, :layers], self.egress[:, :layers]
+        return Fluid(fabric.sum(2, keepdims=True), egress.sum(1, keepdims=True))
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class LastPorts:
-    """The receivers' down links, where the lanes of a plane have met, by the lane that bytes came by. [F, K], units.
+    """The receivers' down links, where the lanes of a plane have met, by the lane that bytes came by. Units.
 
     Attributes:
-        down: what waits there.
-        onto: what comes there in the next step.
+        down: [F, N, K] what waits there, by layers.
+        onto: [F, K] what comes there in the next step.
     """
 
     down: Array
@@ -103,7 +110,7 @@ class Paths:
     """What a balancer hears of each path: the receivers' down links again, lane by lane. Channels C as in Fluid.
 
     Attributes:
-        waiting: [F, C, K] what waits there.
+        waiting: [F, C, K] what waits there, each channel by layers.
         moving: [F, C, K] what comes there in the next step.
         ring: [D, 3 K, F] what reached the receivers by each lane in the last D steps: data, trimmed, marked.
         gone: [F, K, N] what was lost in silence on each lane and is not missed yet, in the lots of the recovery; None
@@ -124,7 +131,7 @@ class State:
     Attributes:
         step: int32 steps done.
         flow, tags, ports: see there.
-        waiting: what stands at each hop. Channels: data (marked, waited).
+        waiting: what stands at each hop. Channels: data (marked, waited), each by layers.
         moving: what arrives at each hop in the next step. Channels: data, trimmed (marked, waited).
         ring: [D, C, F] what reached the receivers in the last D steps. Channels: data, trimmed (marked, waited (and
             that of marked bytes, for a law that tells them apart)).
@@ -135,6 +142,7 @@ class State:
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
         recovery: what each sender will miss; None where nothing is lost in silence.
+        layers: what stands at each port by age; None where ports are well mixed.
         pause: what the heads of links want; None where nobody pauses.
         last: what the receivers' down links hold by lane; None where nobody pauses.
         balance: the balancer's own state.
@@ -156,6 +164,7 @@ class State:
     law: Any
     flags: Array
     recovery: RecoveryState | None
+    layers: Layers | None
     pause: PauseState | None
     last: LastPorts | None
     balance: Any
@@ -169,6 +178,7 @@ def initial(s: Setup) -> State:
     hops, flows, lanes, planes = p.at.row.shape[0], p.flows, s.share.shape[-1], p.planes
     real = s.size.dtype
     channels = 3 if s.signals else 1
+    stand = channels * s.queue.layers
     zero = jnp.zeros(flows, real)
     later = jnp.full(flows, LATER, real)
     grained = s.grain > 0
@@ -196,7 +206,7 @@ def initial(s: Setup) -> State:
         flow=flow,
         tags=tags,
         ports=s.queue.init(s.capacity, s.classes),
-        waiting=Fluid(jnp.zeros((hops, flows, channels, lanes), real), jnp.zeros((flows, channels, planes), real)),
+        waiting=Fluid(jnp.zeros((hops, flows, stand, lanes), real), jnp.zeros((flows, stand, planes), real)),
         moving=Fluid(
             jnp.zeros((hops, flows, channels + 1, lanes), real), jnp.zeros((flows, channels + 1, planes), real)
         ),
@@ -208,12 +218,19 @@ def initial(s: Setup) -> State:
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
         recovery=None if s.recovery is None else s.recovery.init(zero),
+        layers=no_layers(s.capacity, s.queue.layers),
         pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
-        last=LastPorts(jnp.zeros_like(s.share), jnp.zeros_like(s.share)) if s.queue.pauses else None,
+        last=last_ports(s) if s.queue.pauses else None,
         balance=None if s.balancer is None else s.balancer.init(s.share, sender(s, flow)),
         paths=None if s.balancer is None else no_paths(s),
         lines=crossing.empty(s, channels + 1, channels + 1 + s.apart),
     )
+
+
+def last_ports(s: Setup) -> LastPorts:
+    """Down links with nothing there."""
+    flows, lanes = s.share.shape
+    return LastPorts(jnp.zeros((flows, s.queue.layers, lanes), s.size.dtype), jnp.zeros_like(s.share))
 
 
 def no_paths(s: Setup) -> Paths:
@@ -221,7 +238,7 @@ def no_paths(s: Setup) -> Paths:
     flows, lanes = s.share.shape
     real = s.size.dtype
     return Paths(
-        jnp.zeros((flows, 3, lanes), real),
+        jnp.zeros((flows, 3 * s.queue.layers, lanes), real),
         jnp.zeros((flows, 4, lanes), real),
         jnp.zeros((s.problem.heard, 3 * lanes, flows), real),
         jnp.zeros((flows, lanes, s.recovery.lots), real) if s.misses and s.recovery is not None else None,

@@ -16,6 +16,7 @@ from fabsim.engine.fair import beside_acks, fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard, tell_apart
 from fabsim.engine.flags import watch
+from fabsim.engine.layers import turn
 from fabsim.engine.network import arriving, depart, give_up, hold, leaves, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import inject
@@ -103,21 +104,22 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
     with jax.named_scope("move"):
         ports, signal = hold(s, *serve(s, state, may), events)
         joined = signal.sent + ports.queue - state.ports.queue
+        layers = turn(state.layers, ports.queue, signal, events)
         ports, signal = give_up(ports, signal, events)
         pace = may if signal.pace is None else signal.pace
         data, trimmed = arriving(state)
-        waiting, out, cut = depart(s, state.waiting, data, signal, pace, events)
+        waiting, out, cut = depart(s, state.waiting, data, signal, layers, pace, events)
         leaving = leaves(s, out, trimmed, cut)
         left = signal.sent + total(s.problem, by_link(s, sent))
         ports = classed.spend(s, ports, left)
-        down = at_down_links(s, state, signal, events)
+        down = at_down_links(s, state, signal, layers, events)
         pause, loss = ingress(s, state, waiting, down, left)
         moving, reached, gone, onto, ahead = travel(s, state, leaving, sent, loss)
         reached = tell_apart(reached, onto) if s.apart else reached
         last = None if down is None else LastPorts(down, onto[:, 0])
         silent = None if gone is None else gone.by_flow()
         recovery, reached, lost, anew = lose(s, recovery, flow.in_flight + room, reached, cut.by_flow(), silent)
-        by_path = paths.advance(s, state, signal, pace, events, loss, onto, (cut, gone), anew)
+        by_path = paths.advance(s, state, signal, layers, pace, events, loss, onto, (cut, gone), anew)
         if gone is not None and gone.headers is not None:  # what was cut before is lost already
             lost = lost - gone.headers
     with jax.named_scope("tag"):
@@ -147,6 +149,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         law=law,
         flags=flags,
         recovery=recovery,
+        layers=layers,
         pause=pause,
         last=last,
         balance=balance,
