@@ -54,7 +54,7 @@ class Case:
         roce = self.options.congestion_control == "roce"
         header = 0.0 if roce else 64.0  # of packets that are all payload
         trim = self.options.real("trimsize", 64)
-        return Packet(self.options.mtu, header, trim, acks=not roce)  # RoCE's queue with the data: see acks
+        return Packet(self.options.mtu, header, trim, acks=True)
 
     @cached_property
     def fabric(self) -> Fabric:
