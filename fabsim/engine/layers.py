@@ -46,9 +46,9 @@ def turn(layers: Layers | None, queue: Array, signal: Signal, events: Now | None
     closes = (layers.held[:, -1] * (count - 1) >= stood) & (layers.held[:, 0] <= NOTHING)
     held = jnp.where(closes[:, None], jnp.roll(layers.held, -1, -1), layers.held)
     held = held.at[:, -1].add(jnp.maximum(signal.sent + queue - stood, 0.0))
-    before, sent = held.cumsum(-1) - held, signal.sent[:, None]
-    some = held > NOTHING
-    share = jnp.where(some, jnp.clip(sent - before, 0.0, held) / jnp.where(some, held, 1.0), before <= sent)
+    over = signal.sent[:, None] - (held.cumsum(-1) - held)  # what leaves besides the older ones
+    whole = jnp.where(held > NOTHING, held, 1.0)
+    share = jnp.where(over >= held - NOTHING, 1.0, jnp.maximum(over, 0.0) / whole)
     gone = jnp.where(signal.leave >= 1.0, count, share.sum(-1))
     held = held * (1.0 - leaving(gone[:, None], jnp.arange(count)))
     if events is not None:

@@ -87,6 +87,8 @@ class Fluid:
     def data(self, layers: int) -> Fluid:
         """The data alone, of so many layers together."""
         fabric, egress = self.fabric[:, :, :layers], self.egress[:, :layers]
+        if layers == 1:
+            return Fluid(fabric, egress)
         return Fluid(fabric.sum(2, keepdims=True), egress.sum(1, keepdims=True))
 
 
