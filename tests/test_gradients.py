@@ -12,11 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fabsim.engine.port import inject
 from fabsim.engine.problem import Problem
+from fabsim.engine.setup import prepare
 from fabsim.engine.simulate import begin, simulate
 from fabsim.engine.trailing import parts_of
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
+from fabsim.models.quotient import quotient
 from fabsim.topology import Change, Fabric, degrade, leaf_spine, single_switch
 from fabsim.workload import assemble, merge, ring_coupled
 from tests.small import RATE, case, wire
@@ -246,3 +249,32 @@ def test_the_derivative_does_not_depend_on_where_in_a_step_a_flow_starts() -> No
         _, other = lone(TIED, start=start)
         np.testing.assert_allclose(one, other, atol=1.0)
         assert other.sum() == pytest.approx(one.sum(), rel=1e-6)
+
+
+# Next to nothing, in float32
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-12, 1e-22, 1e-30])
+def test_a_quotient_of_next_to_nothing_has_its_slopes(size: float) -> None:
+    """1 / y and - x / y^2; of the latter JAX has one over the square, which is no number in float32 below 1e-19."""
+    x, y = jnp.float32(3 * size), jnp.float32(4 * size)
+    value, (by_x, by_y) = jax.jit(jax.value_and_grad(quotient, argnums=(0, 1)))(x, y)
+    assert value == x / y
+    assert float(by_x) * size == pytest.approx(1 / 4, rel=1e-6)
+    assert float(by_y) * size == pytest.approx(-3 / 16, rel=1e-6)
+
+
+def test_a_flow_with_next_to_nothing_left_has_a_slope() -> None:
+    """What is cut of next to nothing is sent again: all of it goes, and has gone after its time at line rate."""
+    problem, model = case(single_switch(2, rate=RATE, latency=1e-6), assemble([0], [1], [1e5]))
+    s, state = prepare(problem, model), begin(problem, model)
+    free, nothing = jnp.full_like(s.size, 10.0), jnp.zeros_like(s.size)
+
+    def sent(credit: jax.Array) -> jax.Array:
+        flow = replace(state.flow, credit=credit, until=credit)
+        going, when = inject(s, flow, state.ports, free, nothing, nothing)
+        return going.sum() + when.sum()
+
+    for left in (1e-3, 1e-22):
+        rate = float(s.rate.sum())
+        assert float(jax.grad(sent)(jnp.full_like(s.size, left))[0]) == pytest.approx(1 + 1 / rate, rel=1e-5)

@@ -175,6 +175,35 @@ SCENARIO: dict[str, Any] = {
 }  # fmt: skip
 
 
+def test_what_a_flow_leaves_behind_spoils_no_slope() -> None:
+    """In float32. A flow ends while others go on in its port: what is left of it shrinks by a factor a step, and is in
+    the end all that leaves the link to its receiver."""
+    problem, model = case(VICTIM, assemble([0, 1, 2], [3, 4, 5], [2e5, 6e6, 6e6]), window=4e5)
+
+    def sent(model: Model[Any]) -> Any:
+        return simulate(problem, model, steps=200, every=20).frames.sent.sum()
+
+    found = jax.jit(jax.grad(sent), compiler_options={"xla_backend_optimization_level": 0})(pausing(model))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+
+
+def test_no_slope_where_nothing_is_crossed() -> None:
+    """What a head holds says when in a step it crosses a threshold: to first order (xoff - before) / (after - before).
+    Where it does not, it says nothing, however little it changes."""
+    _, model = case(VICTIM, assemble([0], [3], [1e5]))
+    queue = pausing(model, xoff=10.0).queue
+    assert isinstance(queue, PfcQueue)
+
+    def silent(before: Array, after: Array) -> Any:
+        state = replace(queue.quiet(queue.xoff, 2), held=jnp.full_like(queue.xoff, before))
+        return queue.watch(state, jnp.full_like(queue.xoff, after), jnp.int32(0)).ring[0, 0]
+
+    slopes_of = jax.grad(silent, argnums=(0, 1))
+    assert slopes_of(jnp.float32(1e-26), jnp.float32(2e-26)) == (0.0, 0.0)
+    assert silent(jnp.float32(9.0), jnp.float32(13.0)) == pytest.approx(3 / 4)
+    assert slopes_of(jnp.float32(9.0), jnp.float32(13.0)) == (pytest.approx(3 / 16), pytest.approx(1 / 16))
+
+
 def test_in_a_scenario() -> None:
     """Pauses stand in the table of links, and the headroom that is derived loses nothing."""
     scenario = fabsim.load(SCENARIO, {"transport.window": "8 BDP"})

@@ -17,7 +17,7 @@ from fabsim.models.chance import dice
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.models.rccc import Rccc
 from fabsim.models.rccc_oversubscribed import DEFAULTS, RcccOversubscribed
-from fabsim.models.told import Told
+from fabsim.models.told import STEPS, Told
 from fabsim.topology import leaf_spine, single_switch
 from fabsim.topology.baseline import oversubscription
 
@@ -85,6 +85,20 @@ def test_a_trimmed_header_tells_of_all_that_was_sent_a_round_trip_before() -> No
         told = told.after(jnp.ones(1), jnp.ones(1), nothing, nothing, trip)
     told = told.after(nothing, nothing, nothing, jnp.ones(1), trip)
     assert float(told.unheard[0]) == pytest.approx(2.5)  # those of the last three steps, to half a step
+
+
+def test_slopes_do_not_grow_while_nothing_is_under_way() -> None:
+    """A flow that waits for its start has an empty line: what has been sent is heard of, and what has not is not."""
+    nothing, trip = jnp.zeros(1), jnp.full(1, 4.0)
+
+    def later(sent: jax.Array, steps: int) -> jax.Array:
+        told = Told(sent, jnp.zeros_like(sent))
+        for _ in range(steps):
+            told = told.after(nothing, nothing, nothing, nothing, trip)
+        return told.sent.sum()
+
+    for steps in (1, 30):
+        assert np.abs(jax.grad(later)(jnp.zeros((1, STEPS)), steps)).max() <= 1.0
 
 
 @pytest.mark.parametrize("load", [0.3, 0.8])

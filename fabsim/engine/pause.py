@@ -15,6 +15,7 @@ from fabsim.engine.setup import Setup
 from fabsim.engine.state import Fluid, State
 from fabsim.models.pfc import PauseState, PfcQueue
 from fabsim.models.queue import Signal
+from fabsim.models.quotient import quotient
 from fabsim.typing import Array
 from fabsim_kernels.load import load
 
@@ -43,7 +44,7 @@ def ingress(
     coming = leaves if s.loss is None else leaves * (1.0 - s.loss)
     over = s.queue.overflow(state.pause, held, coming)
     after = s.queue.watch(state.pause, held, state.step)
-    share = (leaves - coming + over) / jnp.where(leaves > 0, leaves, 1.0)
+    share = quotient(leaves - coming + over, jnp.where(leaves > 0, leaves, 1.0))
     return dataclasses.replace(after, came=coming - over), share
 
 

@@ -10,6 +10,7 @@ from fabsim.engine.remade import remade
 from fabsim.engine.setup import Setup
 from fabsim.engine.state import FlowState
 from fabsim.models.queue import PortState
+from fabsim.models.quotient import quotient
 from fabsim.typing import Array
 
 
@@ -41,10 +42,11 @@ def inject(s: Setup, flow: FlowState, ports: PortState, room: Array, released: A
         sent = sent + spread_rest(s, demand, sent, most)
     both = sent.sum(-1)
     finishes = both >= flow.credit * (1.0 - 1e-6)
-    sent = jnp.where(finishes[:, None], sent * (flow.credit / jnp.where(both > 0, both, 1.0))[:, None], sent)
+    exact = quotient(flow.credit, jnp.where(both > 0, both, 1.0))
+    sent = jnp.where(finishes[:, None], sent * exact[:, None], sent)
     both = jnp.where(finishes, flow.credit, both)
     ends = jnp.minimum(flow.until, both)
-    part = sent * (ends / jnp.where(both > 0, both, 1.0))[:, None]
+    part = sent * quotient(ends, jnp.where(both > 0, both, 1.0))[:, None]
     if s.classes is None:
         busy = rows(s, jnp.minimum(table(s, sent)[:, None, :], table(s, part)[:, :, None]).sum(-1))
     else:

@@ -79,8 +79,8 @@ class PfcQueue(TrimQueue):
         """The wants after a step that ends with so much held; what is held is taken to change evenly within it."""
         rises = ~state.wants & (held > self.xoff)
         falls = state.wants & (held < self.xon)
-        change = held - state.held
-        change = jnp.where(change == 0, 1.0, change)
+        # Who crosses nothing may change by next to nothing, and one over its square is no number in the derivative.
+        change = jnp.where(rises | falls, held - state.held, 1.0)
         left = 1.0 - jnp.clip((jnp.where(rises, self.xoff, self.xon) - state.held) / change, 0.0, 1.0)
         share = jnp.where(rises, left, jnp.where(falls, 1.0 - left, state.wants))
         ring = state.ring.at[step % state.ring.shape[0]].set(share)

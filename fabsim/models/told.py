@@ -8,6 +8,7 @@ from typing import Self
 import jax
 import jax.numpy as jnp
 
+from fabsim.models.quotient import quotient
 from fabsim.typing import Array
 
 STEPS = 16
@@ -46,9 +47,10 @@ class Told:
         """
         sent, words = _join(self.sent, sent), _join(self.words, words)
         before = jnp.cumsum(sent[:, ::-1], 1)[:, ::-1] - sent  # what was sent earlier
-        back = jnp.clip(heard[:, None] - before, 0.0, sent)
+        back = jnp.maximum(heard[:, None] - before, 0.0)
+        back = jnp.where(back < sent, back, sent)  # of an empty line all is back: else its slopes grow by 1.4 a step
         some = sent > 0
-        stays = jnp.where(some, 1.0 - back / jnp.where(some, sent, 1.0), 0.0)
+        stays = jnp.where(some, 1.0 - quotient(back, jnp.where(some, sent, 1.0)), 0.0)
         trip = jnp.minimum(trip, STEPS - 1.0)  # what is older is one entry
         old = jnp.clip(jnp.arange(1.5, STEPS + 1.0, dtype=sent.dtype) - trip[:, None], 0.0, 1.0)
         return Told(sent - back, words * stays * (1.0 - passed[:, None] * old))
