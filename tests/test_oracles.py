@@ -140,6 +140,23 @@ def test_acknowledgements_take_their_part_of_the_way_back() -> None:
     np.testing.assert_allclose(frames.headers[2:-3, down], frames.sent[2:-3, up] * 64 / MTU, rtol=1e-3)
 
 
+def test_a_receiver_that_sends_has_its_acknowledgements_in_its_own_port() -> None:
+    """Eight to one, with trims, while the one sends: of its port it has for data what 64 bytes leave for each packet
+    that comes, and for each that comes trimmed."""
+    fabric = single_switch(10, rate=RATE, latency=LATENCY)
+    flows = assemble(np.arange(9), [9, *[0] * 8], [6e6, *[1e6] * 8])
+    made = run(*case(fabric, flows, packet=Packet(acks=True), buffer=415e3, window=415e3), every=1, progress=False)
+    up, end = find_links(fabric, "h0->leaf0"), int(made.trace.completion[0] / made.dt) - 3
+    frames = jax.tree.map(lambda x: x[4:end], made.trace.frames)
+    assert frames.headers is not None
+    comes = frames.sent[:, find_links(fabric, "leaf0->h0")].sum() + frames.dropped.sum()
+    np.testing.assert_allclose(frames.headers[:, up].sum(), comes * 64 / MTU, rtol=0.01)
+    np.testing.assert_allclose(frames.busy[:, up] / (RATE * made.dt), 1.0, rtol=2e-3)
+    base, headers = 2 * LATENCY + MTU / RATE, frames.headers[:, up].sum() / RATE
+    assert headers > 15e-6
+    np.testing.assert_allclose(made.trace.completion[0], wire(6e6) / RATE + base + headers, rtol=2e-3)
+
+
 @pytest.mark.parametrize(("buffer", "window"), [(2e5, 2e5), (1e5, 3.1e5), (4e5, 2e5), (2e3, 2e5)])
 def test_an_incast_pays_for_its_trimmed_headers(buffer: float, window: float) -> None:
     """The port is never idle: the last completion is all data and all headers of trimmed packets over its rate.

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import least, total
+from fabsim.engine.port import for_data
 from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import FlowState
 from fabsim.models.classes import join
@@ -34,11 +35,11 @@ def fair_rates(s: Setup, flow: FlowState) -> Array:
 
 def beside_acks(s: Setup, sent: Array | None) -> Setup:
     """The network less the room of acknowledgements, as served (see engine.network): of what left in the last step,
-    `sent` [L + 1], over the opposite links. Senders' ports have theirs beside the data."""
+    `sent` [L + 1], over the opposite links."""
     if sent is None:
         return s
-    acks = whole(s, s.header_mean * sent[s.problem.reverse]).at[s.problem.port_link].set(0.0)
-    return replace(s, capacity=jnp.maximum(s.capacity - acks, 0.0))
+    acks = whole(s, s.header_mean * sent[s.problem.reverse])
+    return replace(for_data(s, None, sent), capacity=jnp.maximum(s.capacity - acks, 0.0))
 
 
 def max_min(s: Setup, active: Array) -> Array:

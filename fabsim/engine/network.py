@@ -43,8 +43,9 @@ class Missing:
         return inner if self.nic is None else inner + self.nic.sum(-1)
 
 
-def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Signal]:
-    """What every port does with what arrives in this step. opening: [L + 1] share of it in which a port may send.
+def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Signal, Array]:
+    """What every port does with what arrives in this step, and [L + 1] units of headers of trimmed packets that pass
+    it. opening: [L + 1] share of the step in which a port may send.
 
     Acknowledgements go ahead of the data, as the headers of trimmed packets do. They take the links of the data the
     other way: what leaves a link now is acknowledged over its opposite, a round trip later, which is not waited for.
@@ -57,12 +58,13 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
         egress = jnp.concatenate([egress, jnp.zeros_like(egress[:, :1])], 1)
     arrive = total(p, load(p.at, fabric, egress, p.queues))
     random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > NOTHING, arrive[:, 0], 1.0)
-    headers = arrive[:, 1] + s.header_mean * state.ports.trimmed
+    cut = arrive[:, 1] + s.header_mean * state.ports.trimmed
+    headers = cut
     if state.sent is not None:
         headers = headers + s.header_mean * state.sent[p.reverse]
     tail = p.tail if s.queue.shares else None
     step = remade(s.queue.step)
-    return step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail, s.classes)
+    return *step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail, s.classes), cut
 
 
 def hold(s: Setup, ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 
 from fabsim.engine import classed
@@ -12,6 +14,9 @@ from fabsim.engine.state import FlowState
 from fabsim.models.queue import PortState
 from fabsim.models.quotient import quotient
 from fabsim.typing import Array
+
+LEAST = 1e-2
+"""Of a port that is left for data, however many acknowledgements it sends."""
 
 
 @remade
@@ -57,6 +62,17 @@ def inject(s: Setup, flow: FlowState, ports: PortState, room: Array, released: A
     paced = ends / jnp.maximum(room, 1e-9)
     after = jnp.where((released > 0) & (ends > early), at + (ends - early) / line, 0.0)
     return sent, jnp.clip(jnp.maximum(jnp.maximum(shared, jnp.minimum(paced, 1.0)), after), 0.0, 1.0)
+
+
+def for_data(s: Setup, may: Array | None, sent: Array | None) -> Setup:
+    """Senders' ports with what they have for data: in the part of the step in which they may send, and beside the
+    acknowledgements of what their hosts receive."""
+    port = s.problem.port_link
+    rate = s.rate if may is None else s.rate * may[port]
+    if sent is not None:
+        assert s.problem.reverse is not None
+        rate = jnp.maximum(rate - s.header_mean * sent[s.problem.reverse[port]], LEAST * rate)
+    return replace(s, rate=rate)
 
 
 def share_ports(s: Setup, demand: Array, capacity: Array, most: Array | None) -> Array:

@@ -46,7 +46,7 @@ class Frame:
         dropped: [L] bytes of data that were cut at the port, or lost on the link.
         again: [F] bytes that a sender learnt it must send again.
         headers: [L] bytes of headers of trimmed packets that left, and of acknowledgements, as far as the data leaves
-            room for them (a sender's port sends its own beside the data); None where there are neither.
+            room for them; None where there are neither.
         paused: [L] s for which the link was paused; None where nobody pauses. Of the class that was so for longest.
         by_class: the same by class of traffic; None where there is but one.
     """

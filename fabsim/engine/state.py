@@ -140,7 +140,8 @@ class State:
         links: [D, L + 1, 2] queue and data sent of each link in the last steps; None unless the law has `telemetry`.
         past: [L + 1] running mean of each queue, see tags.BEHIND; None where flows have a single lane.
         fired: [N] activations of each trigger.
-        sent: [L + 1] data that left each link in the last step, for their acknowledgements; None where these are free.
+        sent: [L + 1] data that left each link in the last step, and what of it had been trimmed before, for their
+            acknowledgements; None where these are free.
         law: the transport's own state.
         flags: int32 bits, see engine.flags.
         recovery: what each sender will miss; None where nothing is lost in silence.

@@ -19,7 +19,7 @@ from fabsim.engine.flags import watch
 from fabsim.engine.layers import turn
 from fabsim.engine.network import arriving, depart, give_up, hold, leaves, serve, travel
 from fabsim.engine.pause import at_down_links, ingress, opening
-from fabsim.engine.port import inject
+from fabsim.engine.port import for_data, inject
 from fabsim.engine.release import complete, fire, release
 from fabsim.engine.setup import Setup, steer
 from fabsim.engine.state import FlowState, LastPorts, State, sender
@@ -100,9 +100,10 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         told = sender(base, flow, fair)
         law = s.transport.step(state.law, feedback, told)
         room = s.transport.offer(law, told)
-        sent, goes = inject(s if may is None else paused(s, may), flow, state.ports, room, released, at)
+        sent, goes = inject(for_data(s, may, state.sent), flow, state.ports, room, released, at)
     with jax.named_scope("move"):
-        ports, signal = hold(s, *serve(s, state, may), events)
+        ports, signal, headers = serve(s, state, may)
+        ports, signal = hold(s, ports, signal, events)
         joined = signal.sent + ports.queue - state.ports.queue
         layers = turn(state.layers, ports.queue, signal, events)
         ports, signal = give_up(ports, signal, events)
@@ -145,7 +146,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         links=links,
         past=tags.remember(state.past, ports.queue),
         fired=fired,
-        sent=None if state.sent is None else left,
+        sent=None if state.sent is None else left + headers / s.header_mean,
         law=law,
         flags=flags,
         recovery=recovery,
@@ -176,11 +177,6 @@ def pace_of(s: Setup, flow: FlowState, again: Array, sent: Array) -> Array:
     this step, as fast as that comes."""
     going = jnp.where(flow.in_flight > s.packet, flow.in_flight / s.round_trip, s.rate.sum(-1))
     return jnp.where(flow.credit <= again * (1.0 + 1e-6), sent, going)
-
-
-def paused(s: Setup, may: Array) -> Setup:
-    """Senders' ports that may send in a part of the step only."""
-    return replace(s, rate=s.rate * may[s.problem.port_link])
 
 
 def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | None, Array, Array]:
