@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.faults import Now
+from fabsim.engine.remade import remade
 from fabsim.models.queue import NOTHING, Signal
 from fabsim.typing import Array
 
@@ -20,7 +21,8 @@ class Layers:
     Attributes:
         held: [L + 1, N] units in each, the oldest first.
         place: [L + 1] where in the N places of a subflow (see Fluid) the newest is; the oldest is in the next, round.
-        gone: [L + 1] how many left in the last step, counted from the oldest: 2.3 are two, and 0.3 of the third.
+        gone: [L + 1] how many left in the last step, less all but the newest: 0.3 are 0.3 of the newest, and all that
+            are older; -0.7 none of it, and 0.3 of the next. (So it is as exact as a share where little stays.)
     """
 
     held: Array
@@ -34,6 +36,7 @@ def no_layers(like: Array, count: int) -> Layers | None:
     return None if count == 1 else Layers(jnp.zeros((*like.shape, count), like.dtype), zero, zero)
 
 
+@remade
 def turn(layers: Layers | None, queue: Array, signal: Signal, events: Now | None) -> Layers | None:
     """The layers after a step that leaves `queue` [L + 1] at each port, before dead ports are given up.
 
@@ -49,20 +52,20 @@ def turn(layers: Layers | None, queue: Array, signal: Signal, events: Now | None
     over = signal.sent[:, None] - (held.cumsum(-1) - held)  # what leaves besides the older ones
     whole = jnp.where(held > NOTHING, held, 1.0)
     share = jnp.where(over >= held - NOTHING, 1.0, jnp.maximum(over, 0.0) / whole)
-    gone = jnp.where(signal.leave >= 1.0, count, share.sum(-1))
-    held = held * (1.0 - leaving(gone[:, None], jnp.arange(count)))
+    gone = jnp.where(signal.leave >= 1.0, 1.0, share[:, -1] - (1.0 - share[:, :-1]).sum(-1))
+    held = held * (1.0 - leaving(gone[:, None], jnp.arange(count)[::-1]))
     if events is not None:
         held = held * (1.0 - events.given_up[:, None])
     return Layers(held, (layers.place + closes) % count, gone)
 
 
-def leaving(gone: Array, age: Array) -> Array:
-    """The share that leaves of the layer that is number `age` from the oldest, where so many are gone."""
-    return jnp.clip(gone - age, 0.0, 1.0)
+def leaving(gone: Array, newer: Array) -> Array:
+    """The share that leaves of a layer that has so many newer ones (see Layers.gone)."""
+    return jnp.clip(gone + newer, 0.0, 1.0)
 
 
 def by_place(gone: Array, place: Array, count: int) -> tuple[Array, Array]:
     """[..., N, K] the share that leaves of each layer of a subflow, and 1 where what comes joins. gone, place:
     [..., 1, K] of its port."""
-    age = (jnp.arange(count)[:, None] - place - 1.0) % count
-    return leaving(gone, age), (age == count - 1).astype(gone.dtype)
+    newer = (place - jnp.arange(count)[:, None]) % count
+    return leaving(gone, newer), (newer == 0).astype(gone.dtype)

@@ -201,10 +201,11 @@ def mix_hop(waiting: Array, data: Array, seen: Array, queue: TrimQueue, dies: bo
     seen is the share of what stands there that is given up.
     """
     keep, leave, *signals = jnp.split(seen, seen.shape[-2], -2)
-    leave, into = (leave, 1.0) if queue.layers == 1 else by_place(leave, signals.pop(0), queue.layers)
+    layers = waiting.shape[-2] // data.shape[-2]
+    leave, into = (leave, 1.0) if layers == 1 else by_place(leave, signals.pop(0), layers)
     given_up = signals.pop() if dies else None
     came, *came_signals = jnp.split(data, data.shape[-2], -2)
-    stood, *stood_signals = jnp.split(waiting, waiting.shape[-2] // queue.layers, -2)
+    stood, *stood_signals = jnp.split(waiting, waiting.shape[-2] // layers, -2)
     kept = came * keep
     cut = came - kept
     stands = stood + kept * into

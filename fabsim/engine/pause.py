@@ -55,7 +55,7 @@ def at_down_links(s: Setup, state: State, signal: Signal, layers: Layers | None,
     if last is None or layers is None:
         return None
     seen = by_lane(s, jnp.stack([signal.keep, layers.gone, layers.place], -1))
-    leave, into = by_place(seen[:, 1:2], seen[:, 2:], s.queue.layers)
+    leave, into = by_place(seen[:, 1:2], seen[:, 2:], s.layers)
     stays = (last.down + last.onto[:, None] * seen[:, :1] * into) * (1.0 - leave)
     if events is None:
         return stays
@@ -66,7 +66,7 @@ def by_ingress(s: Setup, waiting: Fluid, down: Array) -> Array:
     """[L + 1] units that came over each link and wait at its head. down: [F, N, K] those that wait at the last port."""
     p = s.problem
     hops, flows, _, _ = waiting.fabric.shape
-    here = jnp.concatenate([waiting.data(s.queue.layers).fabric[:, :, 0], down.sum(1)[None]])
+    here = jnp.concatenate([waiting.data(s.layers).fabric[:, :, 0], down.sum(1)[None]])
     entered = jnp.where(jnp.arange(hops + 1)[:, None, None] == p.first, here, 0.0)
     onward = (here - entered)[1:, :, None]
     held = load(p.at, onward, jnp.zeros_like(waiting.egress[:, :1]), p.queues)[:, 0]

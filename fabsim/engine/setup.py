@@ -35,6 +35,10 @@ flow has its own, drawn: it is complete where x falls below an exponential numbe
 APART = 0x5BD1E995
 """So that this luck is not that of a flow's last packets, nor of its law."""
 
+LAYERS = 4
+"""Of a port, by age: with 2, half of what the order of bytes does to a permutation over pauses is there; with 8, no
+more than with 4 of its mean, and a third of the error in its last completion."""
+
 RESIDUE = 1e-2, 1e-6
 """Packets, and part of a flow's size, that are not told from nothing: roundings leave as much."""
 
@@ -121,6 +125,12 @@ class Setup:
     def apart(self) -> bool:
         """Whether the law is told how long marked bytes waited, where that may be another time than others did."""
         return self.transport.signals and getattr(self.transport, "apart", False) and self.share.shape[-1] > 1
+
+    @property
+    def layers(self) -> int:
+        """How many layers by age a port has (see fabsim.engine.layers). Where flows have a path each, or links are
+        paused, bytes come in batches, and their order counts; a spray brings some of all at any time."""
+        return LAYERS if self.queue.pauses or self.share.shape[-1] == 1 else 1
 
     @property
     def evens(self) -> bool:

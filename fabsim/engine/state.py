@@ -181,7 +181,7 @@ def initial(s: Setup) -> State:
     hops, flows, lanes, planes = p.at.row.shape[0], p.flows, s.share.shape[-1], p.planes
     real = s.size.dtype
     channels = 3 if s.signals else 1
-    stand = channels * s.queue.layers
+    stand = channels * s.layers
     zero = jnp.zeros(flows, real)
     later = jnp.full(flows, LATER, real)
     grained = s.grain > 0
@@ -221,7 +221,7 @@ def initial(s: Setup) -> State:
         law=s.transport.init(sender(s, flow)),
         flags=jnp.zeros((), jnp.int32),
         recovery=None if s.recovery is None else s.recovery.init(zero),
-        layers=no_layers(s.capacity, s.queue.layers),
+        layers=no_layers(s.capacity, s.layers),
         pause=s.queue.quiet(s.capacity, p.ring) if isinstance(s.queue, PfcQueue) else None,
         last=last_ports(s) if s.queue.pauses else None,
         balance=None if s.balancer is None else s.balancer.init(s.share, sender(s, flow)),
@@ -233,7 +233,7 @@ def initial(s: Setup) -> State:
 def last_ports(s: Setup) -> LastPorts:
     """Down links with nothing there."""
     flows, lanes = s.share.shape
-    return LastPorts(jnp.zeros((flows, s.queue.layers, lanes), s.size.dtype), jnp.zeros_like(s.share))
+    return LastPorts(jnp.zeros((flows, s.layers, lanes), s.size.dtype), jnp.zeros_like(s.share))
 
 
 def no_paths(s: Setup) -> Paths:
@@ -241,7 +241,7 @@ def no_paths(s: Setup) -> Paths:
     flows, lanes = s.share.shape
     real = s.size.dtype
     return Paths(
-        jnp.zeros((flows, 3 * s.queue.layers, lanes), real),
+        jnp.zeros((flows, 3 * s.layers, lanes), real),
         jnp.zeros((flows, 4, lanes), real),
         jnp.zeros((s.problem.heard, 3 * lanes, flows), real),
         jnp.zeros((flows, lanes, s.recovery.lots), real) if s.misses and s.recovery is not None else None,

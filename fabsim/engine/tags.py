@@ -139,7 +139,7 @@ def queued(s: Setup, tags: TagState, data: Fluid, waiting: Fluid, met: Met) -> A
     due = tags.due + wait
     if met.past is not None:
         was = (met.past / s.capacity)[link]
-        there = data_at(s, waiting.data(s.queue.layers), tags.hop) > LAST_PACKET * s.packet[:, None]
+        there = data_at(s, waiting.data(s.layers), tags.hop) > LAST_PACKET * s.packet[:, None]
         due = jnp.where(tags.due < 0, before_the_step(s, tags.due, stood, was, may, there), due)
     return due + jnp.where(tags.hop == hops, s.beyond - 1.0, 0.0 if s.wires is None else behind(s, tags.hop))
 

@@ -59,7 +59,6 @@ class PfcQueue(TrimQueue):
 
     trims: ClassVar[bool] = False
     pauses: ClassVar[bool] = True
-    layers: ClassVar[int] = 4
     xoff: Array
     xon: Array
     headroom: Array

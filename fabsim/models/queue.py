@@ -98,7 +98,6 @@ class TrimQueue:
     trims: ClassVar[bool] = True
     pauses: ClassVar[bool] = False
     shares: ClassVar[bool] = False
-    layers: ClassVar[int] = 1
     buffer: Array
     ecn_low: Array
     ecn_high: Array
