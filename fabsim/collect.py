@@ -20,7 +20,10 @@ from fabsim.topology import Fabric, find_links, link_names
 from fabsim.typing import Bool, Float, Int
 from fabsim.workload.flows import Flows
 
-SHARING = "proportional: bytes leave a port in proportion to what each flow has waiting there (well-mixed queue)"
+SHARING = (
+    "where flows have one path each, or links are paused: first in, first out, in layers by age; "
+    "else proportional: bytes leave a port in proportion to what each flow has waiting there (well-mixed queue)"
+)
 """How the engine shares a port; kept in every file, because results of other rules are not comparable."""
 
 Watch = int | str | Sequence[int] | Sequence[str]
