@@ -96,7 +96,8 @@ def unheard(state: State, delay: np.ndarray) -> np.ndarray:
 def in_network(state: State) -> tuple[np.ndarray, np.ndarray]:
     """[F] data, and [F] trimmed bytes on their way."""
     fabric, egress = state.moving.fabric.astype(np.float64), state.moving.egress.astype(np.float64)
-    waiting = state.waiting.fabric.astype(np.float64)[:, :, 0].sum((0, 2)) + state.waiting.egress[:, 0].sum(-1)
+    stands = state.waiting.data(1 if state.layers is None else state.layers.held.shape[-1])
+    waiting = stands.fabric.astype(np.float64)[:, :, 0].sum((0, 2)) + stands.egress[:, 0].sum(-1)
     return waiting + fabric[:, :, 0].sum((0, 2)) + egress[:, 0].sum(-1), fabric[:, :, 1].sum((0, 2)) + egress[:, 1].sum(
         -1
     )

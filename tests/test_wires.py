@@ -247,7 +247,7 @@ def test_memory_does_not_grow_with_the_distance() -> None:
     assert problem.dt == pytest.approx(1e-6)
     state = jax.eval_shape(begin, problem, model)
     size = sum(int(np.prod(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(state))
-    assert size < 2.1 * 4000 * 4 * 4 * CELLS
+    assert size < 2.2 * 4000 * 4 * 4 * CELLS
 
 
 def test_a_wire_that_outgrows_its_line_is_told() -> None:
