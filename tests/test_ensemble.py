@@ -104,7 +104,17 @@ def test_seeds_that_change_nothing_are_told(small: str) -> None:
 def test_the_chance_of_whole_packets_is_drawn_too(small: str) -> None:
     """Every host sends to the first over all paths: what differs from seed to seed is what is trimmed."""
     traffic = [{"kind": "incast", "senders": 7, "receiver": 0, "size": "512 KiB"}]
-    scenario = fabsim.load(small, {"routing.kind": "all", "transport": {"kind": "nscc"}, "traffic": traffic})
+    check_seeds_differ(fabsim.load(small, {"routing.kind": "all", "transport": {"kind": "nscc"}, "traffic": traffic}))
+
+
+def test_the_luck_on_lossy_links_is_drawn_too(small: str) -> None:
+    """Which flows lose a packet, where nothing else is drawn."""
+    lossy = {"fabric.degraded": [{"link": "h*->leaf*", "loss": 0.01}], "routing.kind": "all"}
+    check_seeds_differ(fabsim.load(small, lossy))
+
+
+def check_seeds_differ(scenario: fabsim.Scenario) -> None:
+    """Each of three seeds is a run of its own."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = fabsim.run(scenario, progress=False).ensemble

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from fabsim.engine.fair import fair_rates
+from fabsim.engine.luck import LAST_PACKET, few
 from fabsim.engine.run import Run, run
-from fabsim.engine.setup import LAST_PACKET, few, prepare
+from fabsim.engine.setup import prepare
 from fabsim.engine.state import initial
 from fabsim.models.ideal import Ideal
 from fabsim.models.mixed import Mixed
@@ -410,15 +411,22 @@ def test_empty_flows_complete_when_they_start() -> None:
 
 def test_the_luck_of_last_packets_is_exponential() -> None:
     """With x packets on average still missing, none is with probability exp(-x), flow by flow; half of the flows are
-    complete below ln 2, which holds for all where the law knows no luck."""
-    flows = listed(9, [Row(1, 0, 1e6)] * 4000)
+    complete below ln 2, which holds for all where nothing is chance: no link loses, or none of their own, and the law
+    knows no luck."""
+    flows = listed(9, [Row(1, 0, 1e6)] * 2000 + [Row(2, 0, 1e6)] * 2000)
     problem, model = case(STAR, flows)
-    lucky = nscc(8e-6, RATE, MTU - 64)
+    lucky = replace(model, transport=nscc(8e-6, RATE, MTU - 64))
     packets = np.asarray(few(problem, lucky, jnp.float32)) / MTU
     for x in (0.1, LAST_PACKET, 3.0):
         assert (packets > x).mean() == pytest.approx(np.exp(-x), abs=0.03)
-    np.testing.assert_allclose(few(problem, model.transport, jnp.float32), LAST_PACKET * MTU, rtol=1e-6)
-    both = few(problem, Mixed((model.transport, lucky), (1000, 4000)), jnp.float32)
-    np.testing.assert_allclose(both, np.where(np.arange(4000) < 1000, LAST_PACKET, packets) * MTU, rtol=1e-6)
-    large, _ = case(STAR, listed(9, [Row(1, 0, 1e10)] * 9))
+    median, first = np.full(4000, LAST_PACKET), np.arange(4000) < 2000
+    np.testing.assert_allclose(few(problem, model, jnp.float32), median * MTU, rtol=1e-6)
+    mixed = replace(model, transport=Mixed((model.transport, lucky.transport), (2000, 4000)))
+    np.testing.assert_allclose(few(problem, mixed, jnp.float32), np.where(first, median, packets) * MTU, rtol=1e-6)
+    sound = jnp.zeros(STAR.links)
+    lossy = sound.at[find_links(STAR, "h1->leaf0")].set(1e-3)
+    for loss, own in ((sound, median), (lossy, np.where(first, packets, median))):
+        found = few(problem, replace(model, links=replace(model.links, loss=loss)), jnp.float32)
+        np.testing.assert_allclose(found, own * MTU, rtol=1e-6)
+    large, _ = case(STAR, listed(9, [Row(1, 0, 1e10)] * 4000))
     assert float(few(large, lucky, jnp.float32).min()) == pytest.approx(1e-6 * wire(1e10))  # roundings leave as much

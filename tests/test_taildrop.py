@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fabsim.engine.faults import faults
 from fabsim.engine.problem import Problem
 from fabsim.engine.run import run
 from fabsim.engine.simulate import Trace, simulate
@@ -25,7 +26,7 @@ from fabsim.scenario import load
 from fabsim.scenario.check import report
 from fabsim.scenario.compile.arrays import compile_scenario
 from fabsim.scenario.compile.network import network
-from fabsim.topology import Change, degrade, single_switch
+from fabsim.topology import Change, degrade, find_links, single_switch
 from fabsim.typing import Array
 from fabsim.workload import assemble
 from tests.small import RATE, case, slopes
@@ -73,6 +74,27 @@ def test_goodput_under_random_loss(law: type[SelectiveRepeat], p: float, packets
     assert goodput > 0.9 or done.completion[0] * RATE * 0.5 > 1.1 * float(problem.size[0])
 
 
+@pytest.mark.parametrize("always", [True, False], ids=["links", "events"])
+def test_each_flow_has_its_own_luck_on_a_lossy_link(always: bool) -> None:
+    """Of n packets n p^(k + 1) are missing on average after k timeouts, and none of so many with probability exp(-n
+    p^(k + 1)): ten packets, of which a tenth is lost, are there at once for 37 % of the flows, for 90 % after one
+    timeout, and for 99 % after two. Flows that meet no such link are all there at once."""
+    fabric = single_switch(8, rate=RATE, latency=1e-6)
+    lossy = find_links(fabric, "h[0-6]->leaf0")
+    flows = assemble(np.arange(800) % 8, (np.arange(800) + 1) % 8, 10 * (MTU - 64))
+    loss = np.zeros(fabric.links)
+    loss[lossy] = 0.1
+    problem, model = losing(case(fabric, flows), timeout=200e-6, loss=loss if always else None)
+    if not always:
+        problem = replace(problem, faults=faults([lossy], fabric.links, begin=0.0, loss=0.1, react=1.0))
+    took = np.asarray(simulate(problem, model, steps=600, every=600).completion)
+    risky = np.arange(800) % 8 < 7
+    assert took[~risky].max() < 150e-6
+    for timeouts, within in enumerate((0.04, 0.03, 0.01)):
+        there = (took[risky] < 150e-6 + timeouts * 200e-6).mean()
+        assert there == pytest.approx(np.exp(-10 * 0.1 ** (timeouts + 1)), abs=within)
+
+
 @pytest.mark.parametrize(("size", "way"), [(1e4, 2), (1e5, 5)])
 def test_timeouts_grow_until_something_is_heard(size: float, way: int) -> None:
     """All is lost on the link, in one lot or several: sent again 20, 40, 80 and then 100 us after the loss, which is
@@ -89,8 +111,8 @@ def test_timeouts_grow_until_something_is_heard(size: float, way: int) -> None:
 @pytest.mark.parametrize("timeout", [120e-6, 40e-6, 20e-6, 13e-6])
 def test_steady_losses_are_missed_a_timeout_after_each(timeout: float) -> None:
     """By Little's law: what is lost and not missed yet is the rate of loss times the timeout, which grows at the end. A
-    message that is sent sooner than that waits for its last losses."""
-    made = case(PAIR, assemble([0], [1], 2e6), window=2e6)
+    message that is sent sooner than that waits for its last losses (by its luck: a third of a packet is one)."""
+    made = case(PAIR, assemble([0], [1], 2e6), window=2e6, seed=1)
     problem, model = losing(made, timeout=timeout, loss=at_the_end(0.01))
     lost, waiting = 0.0, 0.0
     for state, seen in walk(problem, model, 150):

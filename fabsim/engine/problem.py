@@ -175,8 +175,8 @@ def build(
 
     `ring` is the least number of steps of feedback to remember (a sweep over latencies wants the largest of its
     members); `share_rows=False` asks for the plain element table (equal results, slower);
-    `seed` is that of the chance of single packets, for laws that have it; `traffic_class` [F] is the class of each
-    flow, of so many `classes`.
+    `seed` is that of the chance of single packets, for laws and links that have it; `traffic_class` [F] is the class of
+    each flow, of so many `classes`.
     """
     latency, back, hops = path_latency(fabric, routes, packet, flows)
     nic, last = by_plane(routes)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from fabsim.engine.across import total
 from fabsim.engine.crossing import Stretch, stretch
 from fabsim.engine.faults import Faults
+from fabsim.engine.luck import few
 from fabsim.engine.problem import STATIC, Problem, by_port
 from fabsim.errors import InputError
 from fabsim.models.chance import exponential
@@ -26,22 +27,9 @@ from fabsim.typing import Array
 LATER = 1e9
 """Steps that stand for "not yet known": finite, so that no gradient meets an infinity."""
 
-LAST_PACKET = 0.6931471805599453
-"""ln 2 packets. Packets cannot be cut; a fluid can, and its losses shrink by a factor each round trip for ever. With x
-packets on average still to be sent again, none is with probability exp(-x): below ln 2 packets it is more likely
-than not that there is none, so the flow is complete at its median. Under a law that knows the luck of packets each
-flow has its own, drawn: it is complete where x falls below an exponential number of packets, whose median is ln 2."""
-
-APART = 0x5BD1E995
-"""So that this luck is not that of a flow's last packets, nor of its law."""
-
 LAYERS = 4
 """Of a port, by age: with 2, half of what the order of bytes does to a permutation over pauses is there; with 8, no
 more than with 4 of its mean, and a third of the error in its last completion."""
-
-RESIDUE = 1e-2, 1e-6
-"""Packets, and part of a flow's size, that are not told from nothing: roundings leave as much."""
-
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +53,7 @@ class Setup:
         back: [F] steps from the receiver's last byte to the sender's knowing.
         round_trip: [F] steps from sending a byte to its acknowledgement, with empty queues.
         size, head, grain, packet: [F] units.
-        few: [F] units, of which none is still missing: see LAST_PACKET.
+        few: [F] units, of which none is still missing: see fabsim.engine.luck.
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
         start: [F] steps.
@@ -158,14 +146,6 @@ def finds(balancer: Balancer[Any] | None) -> TypeGuard[Finder[Any]]:
     return getattr(balancer, "finds", False)
 
 
-def few(problem: Problem, transport: Transport[Any], dtype: jnp.dtype) -> Array:
-    """[F] bytes below which what is still missing counts as none; laws need not say that they know no luck."""
-    chance, p = getattr(transport, "chance", 0.0), problem
-    drawn = exponential(p.dice ^ jnp.uint32(APART), 1, dtype)[:, 0]
-    packets = LAST_PACKET + chance * (drawn - LAST_PACKET)
-    return jnp.maximum(jnp.maximum(packets, RESIDUE[0]) * p.packet, RESIDUE[1] * p.size)
-
-
 def share_of_link(problem: Problem, share: Array) -> Array:
     """[H, F, K] the share of a flow that takes the link of each lane at each hop, by whichever lanes."""
     hops, flows, lanes = problem.same.shape
@@ -240,7 +220,7 @@ def prepare(problem: Problem, model: Model[Any], side_by_side: bool = False) -> 
         head=p.head / p.unit,
         grain=p.grain / p.unit,
         packet=p.packet / p.unit,
-        few=few(p, model.transport, share.dtype) / p.unit,
+        few=few(p, model, share.dtype) / p.unit,
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
         start=p.start / dt,

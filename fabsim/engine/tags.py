@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from fabsim.engine.across import own
+from fabsim.engine.luck import LAST_PACKET
 from fabsim.engine.remade import remade
-from fabsim.engine.setup import LAST_PACKET, LATER, Setup
+from fabsim.engine.setup import LATER, Setup
 from fabsim.engine.state import Fluid, TagState
 from fabsim.models.queue import TIE
 from fabsim.typing import Array

@@ -25,7 +25,8 @@ class Links:
         capacity: [L] bytes per second.
         latency: [L] seconds of wire, plus the switching latency at its tail.
         loss: [L] share of all bytes that the link loses in silence (a gray failure), at random; None where all are
-            sound. Smooth; acknowledgements on their way back are not lost.
+            sound. Smooth but for whether a flow's last few packets are among them, which each flow draws (see
+            fabsim.engine.luck). Acknowledgements on their way back are not lost.
     """
 
     capacity: Array

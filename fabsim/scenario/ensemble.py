@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from fabsim.errors import Stopped
 from fabsim.results import Ensemble
-from fabsim.scenario.batch import Compiler, run_all
+from fabsim.scenario.batch import Compiler, Member, run_all
 from fabsim.store import Variable
 from fabsim.study.catalogue import METRICS, metric
 
@@ -31,8 +31,7 @@ def ensemble(scenario: Scenario, *, progress: bool = True) -> Ensemble:
     compiler = Compiler()
     with tqdm(total=len(seeds), unit="scenario", disable=None if progress else True, leave=False) as bar:
         members = [compiler.compile(scenario.change({"seed": seed})) for seed in seeds]
-        by_chance = bool(np.any(np.asarray(getattr(members[0].model.transport, "chance", 0.0)) > 0))
-        if not by_chance and all(_same(members[0].shared.net, member.shared.net) for member in members[1:]):
+        if not _by_luck(members[0]) and all(_same(members[0].shared.net, member.shared.net) for member in members[1:]):
             text = f"{scenario.name}: nothing in it is drawn, so all {len(seeds)} seeds are one run"
             warnings.warn(text, stacklevel=3)
             members = members[:1]
@@ -47,6 +46,14 @@ def ensemble(scenario: Scenario, *, progress: bool = True) -> Ensemble:
     failed = np.resize([text != "" for text in found.reasons], len(seeds)).astype(np.int8)
     figures["failed"] = Variable(("seed",), failed, "", "1 where the run failed (figures are NaN), else 0")
     return Ensemble(np.array(seeds), figures)
+
+
+def _by_luck(member: Member) -> bool:
+    """Whether a law or a link knows the luck of packets, which is drawn by the seed."""
+    from fabsim.engine.luck import loses_at_random
+
+    law = bool(np.any(np.asarray(getattr(member.model.transport, "chance", 0.0)) > 0))
+    return law or loses_at_random(member.shared.problem, member.model)
 
 
 def _same(one: Network, other: Network) -> bool:

@@ -32,9 +32,10 @@ class Degraded(Section):
     loss: Fraction | None = like(
         "0.001",
         None,
-        means="share of all bytes that it loses at random, in silence; `recovery` says when they come back",
+        means="share of all packets that it loses at random, by the scenario's seed, in silence; `recovery` says when "
+        "they come back",
         absent="as it was: none",
-        smooth="smooth",
+        smooth=ALMOST,
     )
     count: Count | None = like(
         "4",

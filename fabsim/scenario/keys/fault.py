@@ -33,7 +33,7 @@ class LinkFault(Section):
     loss: Fraction | None = like(
         "0.001",
         None,
-        means="share of all bytes that the link loses in silence; `recovery` brings them back",
+        means="share of all packets that the link loses at random, in silence; `recovery` brings them back",
         absent="as it was",
         smooth=ALMOST,
     )
