@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from fabsim.engine.problem import Problem
 from fabsim.engine.setup import prepare
 from fabsim.engine.simulate import Trace, simulate
 from fabsim.models.dcqcn import Dcqcn
-from fabsim.models.dctcp import Dctcp
+from fabsim.models.dctcp import Dctcp, cuts
 from fabsim.models.hpcc import Hpcc
 from fabsim.models.model import Model
 from fabsim.models.powertcp import PowerTcp
@@ -108,6 +109,31 @@ def test_dctcp_marks_as_many_as_its_window_wants(senders: int) -> None:
     run, window = dctcp(senders, gain=1 / 128)
     share = np.asarray(run.trace.state.law.share)[:senders]
     assert share == pytest.approx(np.full(senders, (2 / window) ** 0.5), rel=0.05)
+
+
+@pytest.mark.parametrize("senders", [2, 10])
+def test_dctcp_settles_where_marks_are_a_ramp(senders: int) -> None:
+    """A window of n packets is cut once if any of them is marked: 1 = n a / 2 (1 - (1 - p)^n) with a = p, and the queue
+    at which the ramp, of a tenth over 200 packets, has these odds."""
+    rate, mtu, rtt = 1.25e9, 1500.0, 100e-6
+    law = law_of(Dctcp, first=60e3 / senders, largest=1e9, gain=1 / 16, increase=1)
+    ramp: dict[str, Any] = {"buffer": 1e6, "ecn": (0.0, 200 * mtu / 1e6), "ecn_max": 0.1}
+    run = settle(law, senders, rate=rate, rtt=rtt, mtu=mtu, dt=2e-6, steps=20_000, **ramp)
+
+    def growth(queue: float) -> float:
+        packets, odds = (rate * rtt / mtu + queue) / senders, 0.1 * queue / 200
+        return 1 - packets * odds / 2 * (1 - (1 - odds) ** packets)
+
+    assert run.queue.mean() / mtu == pytest.approx(brentq(growth, 1.0, 199.0), rel=0.02)
+
+
+@pytest.mark.parametrize(("marked", "heard"), [(0.0, 3.0), (3.0, 3.0), (0.0, 0.0), (0.3, 3.0)])
+def test_dctcp_cuts_once_a_window(marked: float, heard: float) -> None:
+    """The odds that one of twelve packets is marked, with a slope where none is, where all are, and without news."""
+    odds, slope = jax.value_and_grad(cuts)(marked, heard, 6.0, 0.5)
+    assert odds == pytest.approx(1 - (1 - marked / max(heard, 1.0)) ** 12, rel=1e-5)
+    assert slope == pytest.approx(4.0 * (1 - marked / heard) ** 11 if heard else 0.0, rel=1e-4)
+    assert cuts(0.0, 0.0, 1.0, 0.0) == 0.0  # an empty flow has no packet
 
 
 # Swift

@@ -11,6 +11,9 @@ import jax.numpy as jnp
 from fabsim.models.protocol import Feedback, Sender
 from fabsim.typing import Array
 
+CERTAIN = 1.0 - 1e-6
+"""Of packets that are all marked: so that the logarithm of none has a slope."""
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +27,14 @@ class DctcpState:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Dctcp:
-    """Window W and smoothed share of marks a, of a round trip R in which a share p of the bytes is marked:
+    """Window W and smoothed share of marks a, of a round trip R in which a share p of the packets is marked:
 
-    dW/dt = packet / R - (W a / 2 R) p,   da/dt = (g / R) (p - a)
+    dW/dt = packet / R - (W a / 2 R) (1 - (1 - p)^n),   da/dt = (g / R) (p - a),   n = W / packet
 
-    (Alizadeh et al., SIGCOMM 2010; the fluid model: Alizadeh, Javanmard, Prabhakar, SIGMETRICS 2011). Time goes by in
-    acknowledgements: a window of them is a round trip. A trimmed byte counts as a marked one. Slow start is left out.
+    (Alizadeh et al., SIGCOMM 2010; the fluid model, for marks that are certain: Alizadeh, Javanmard, Prabhakar,
+    SIGMETRICS 2011). The window is cut once a round trip if any of its n packets is marked: of marks with odds that is
+    1 - (1 - p)^n. Time goes by in acknowledgements: a window of them is a round trip. A trimmed byte counts as a marked
+    one. Slow start is left out.
 
     It wants marks that begin and are certain at one queue K (ecn_low = ecn_high). N long flows through a port of rate C
     then oscillate; with W = (C d + K) / N packets for a round trip d without queueing, a is near sqrt(2 / W). The queue
@@ -65,7 +70,16 @@ class Dctcp:
         """All acknowledgements of a step at once."""
         heard, marked = feedback.acked + feedback.nacked, feedback.marked + feedback.nacked
         trips = heard / state.window
-        window = state.window + self.increase * sender.packet * trips - 0.5 * state.share * marked
+        cut = cuts(marked, heard, state.window, sender.packet)
+        window = state.window + self.increase * sender.packet * trips - 0.5 * state.share * heard * cut
         share = state.share + self.gain * (marked / state.window - state.share * trips)
         window = jnp.clip(window, sender.packet, self.largest / sender.unit)
         return DctcpState(window, jnp.clip(share, 0.0, 1.0))
+
+
+def cuts(marked: Array, heard: Array, window: Array, packet: Array) -> Array:
+    """[F] how likely it is that a window has a marked packet, where [F] `marked` of [F] `heard` units are."""
+    some = heard > 1e-9
+    share = jnp.where(some, marked / jnp.where(some, heard, 1.0), 0.0)
+    clean = jnp.log1p(-jnp.minimum(share, CERTAIN))
+    return -jnp.expm1(clean * window / jnp.where(packet > 0, packet, 1.0))  # an empty flow has no packet
