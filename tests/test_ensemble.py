@@ -152,6 +152,28 @@ def test_what_is_outside_of_what_is_validated(small: str) -> None:
     assert not sentences(small, traffic=[lone])
 
 
+def test_go_back_n_is_outside_where_packets_are_out_of_order_or_lost_in_bursts(small: str) -> None:
+    go_back, drop, spray = {"kind": "go_back_n"}, {"kind": "tail_drop"}, {"kind": "all"}
+    lossy = {"fabric__degraded": [{"link": "leaf0->spine0", "loss": 0.01}]}
+    event = {"faults": [{"link": "leaf0->spine0", "loss": 0.01}]}
+    flowlets = {"routing": {"kind": "drawn"}, "balancer": {"kind": "flowlet"}}
+    burst, holds, order = "go_back_n at ports that drop", "go_back_n on links that lose", "go_back_n, and 8 of 8 flows"
+    for changes, want in (
+        ({"recovery": go_back, "routing": spray}, []),  # nothing is lost, and `check` says so
+        ({"recovery": go_back, "queue": {"kind": "pfc"}}, []),
+        ({"queue": drop, "routing": spray, **lossy}, []),
+        ({"recovery": go_back, "queue": drop}, [burst]),
+        ({"recovery": go_back, **lossy}, [holds]),
+        ({"recovery": go_back, **event}, [holds]),
+        ({"recovery": go_back, **flowlets, **lossy}, [holds]),
+        ({"recovery": go_back, "queue": {"kind": "pfc"}, "routing": spray}, [order]),
+        ({"recovery": go_back, "queue": drop, "routing": spray, **lossy}, [order, burst, holds]),
+    ):
+        found = sentences(small, **changes)
+        assert len(found) == len(want)
+        assert all(text.startswith(words) for text, words in zip(found, want, strict=True))
+
+
 def test_a_warning_is_one_line_on_stderr(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import numpy as np
 
 from fabsim.scenario.compile.classes import classes_law, queues_a_port, traffic_class
-from fabsim.scenario.compile.laws import balancer_law, misses, recovery_law, transport_law
+from fabsim.scenario.compile.laws import balancer_law, loses_in_silence, recovery_law, transport_law
 from fabsim.scenario.compile.network import Network, network, placed
 from fabsim.scenario.compile.queues import port_law
 from fabsim.scenario.compile.schedule import schedule
@@ -83,8 +83,7 @@ def model_of(scenario: Document, net: Network, links: Links, split: Split, dt: S
         return np.asarray(values, scenario.precision)
 
     ports = port_law(scenario, net, dt, real)
-    losing = links.loss is not None or any(event.loss or misses(scenario) for event in scenario.faults)
-    silent = losing or not ports.trims
+    silent = loses_in_silence(scenario, links.loss)
     recovery = recovery_law(scenario, net.scope(), real) if silent else None
     balancer = None if isinstance(scenario.balancer, Oblivious) else balancer_law(scenario, silent, real)
     law, classes = transport_law(scenario, net, real), classes_law(scenario, net, real)

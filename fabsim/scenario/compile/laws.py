@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fabsim.scenario.keys.balancer import Mrc
+from fabsim.scenario.keys.queue import Trim
 from fabsim.scenario.keys.routing import ENTROPIES, Drawn
 from fabsim.scenario.keys.transport import Mixed, Nscc
 from fabsim.topology.baseline import Scope
@@ -38,6 +39,13 @@ def transport_law(scenario: Document, net: Network, real: Callable[[Any], Any]) 
 def misses(scenario: Document) -> bool:
     """Whether the balancer learns which path lost what it misses: to its flows a dead link loses all."""
     return getattr(_named(scenario.balancer), "misses", False)
+
+
+def loses_in_silence(scenario: Document, loss: object) -> bool:
+    """Whether ports or links may lose what nobody reports, so that senders need a recovery. loss: what links of the
+    fabric lose, None where none does."""
+    lossy = loss is not None or any(event.loss or misses(scenario) for event in scenario.faults)
+    return lossy or not isinstance(scenario.queue, Trim)
 
 
 def balancer_law(scenario: Document, silent: bool, real: Callable[[Any], Any]) -> Any:
