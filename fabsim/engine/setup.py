@@ -31,6 +31,7 @@ LAYERS = 4
 """Of a port, by age: with 2, half of what the order of bytes does to a permutation over pauses is there; with 8, no
 more than with 4 of its mean, and a third of the error in its last completion."""
 
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Setup:
