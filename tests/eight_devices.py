@@ -17,11 +17,11 @@ from fabsim.engine.simulate import Trace, simulate
 from fabsim.engine.spread import Spread, over, spread
 from fabsim.errors import InputError, Stopped
 from fabsim.models.bucket import Bucket
+from fabsim.models.go_back import GoBackN
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.models.mrc import Mrc
 from fabsim.models.nscc import nscc
-from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
 from fabsim.topology import Change, Fabric, degrade, leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled

@@ -16,7 +16,7 @@ from fabsim.engine.problem import Packet, Problem
 from fabsim.engine.run import run
 from fabsim.engine.setup import prepare
 from fabsim.engine.simulate import begin, keep_going
-from fabsim.engine.state import State
+from fabsim.engine.state import Part, State
 from fabsim.models.model import Model
 from fabsim.models.queue import TIE
 from fabsim.routing.choose import all_paths
@@ -94,13 +94,22 @@ def unheard(state: State, delay: np.ndarray) -> np.ndarray:
 
 
 def in_network(state: State) -> tuple[np.ndarray, np.ndarray]:
-    """[F] data, and [F] trimmed bytes on their way."""
-    fabric, egress = state.moving.fabric.astype(np.float64), state.moving.egress.astype(np.float64)
-    stands = state.waiting.data(1 if state.layers is None else state.layers.held.shape[-1])
-    waiting = stands.fabric.astype(np.float64)[:, :, 0].sum((0, 2)) + stands.egress[:, 0].sum(-1)
-    return waiting + fabric[:, :, 0].sum((0, 2)) + egress[:, 0].sum(-1), fabric[:, :, 1].sum((0, 2)) + egress[:, 1].sum(
-        -1
+    """[F] data, and [F] trimmed bytes on their way, but for what will be refused."""
+    return on_the_way(state, 1 if state.layers is None else state.layers.held.shape[-1])
+
+
+def on_the_way(state: State | Part, layers: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same, of a fluid that stands in so many layers."""
+    moving, waiting = (
+        [np.asarray(x, np.float64) for x in (fluid.fabric, fluid.egress)]
+        for fluid in (state.moving, state.waiting.data(layers))
     )
+    data, trimmed = (moving[0][:, :, c].sum((0, 2)) + moving[1][:, c].sum(-1) for c in (0, 1))
+    data = data + waiting[0][:, :, 0].sum((0, 2)) + waiting[1][:, 0].sum(-1)
+    if isinstance(state, Part) or state.behind is None:
+        return data, trimmed
+    refused = on_the_way(state.behind, layers)
+    return data - refused[0], trimmed - refused[1]
 
 
 def check_conserved(

@@ -14,11 +14,11 @@ import pytest
 from fabsim.engine.problem import Problem
 from fabsim.engine.simulate import simulate
 from fabsim.models.dcqcn import Dcqcn
+from fabsim.models.go_back import GoBackN
 from fabsim.models.hpcc import Hpcc
 from fabsim.models.ideal import Ideal
 from fabsim.models.model import Model
 from fabsim.models.rccc import Rccc
-from fabsim.models.recovery import GoBackN
 from fabsim.models.window import Window
 from fabsim.topology import leaf_spine
 from fabsim.workload import assemble, merge, ring_coupled

@@ -17,9 +17,10 @@ from fabsim.engine.problem import Problem
 from fabsim.engine.run import run
 from fabsim.engine.simulate import Trace, simulate
 from fabsim.errors import InputError
+from fabsim.models.go_back import GoBackN
 from fabsim.models.model import Model
 from fabsim.models.protocol import Feedback, Sender
-from fabsim.models.recovery import GoBackN, SelectiveRepeat
+from fabsim.models.recovery import SelectiveRepeat
 from fabsim.models.taildrop import TailDrop
 from fabsim.models.window import Window
 from fabsim.scenario import load
@@ -95,6 +96,51 @@ def test_each_flow_has_its_own_luck_on_a_lossy_link(always: bool) -> None:
         assert there == pytest.approx(np.exp(-10 * 0.1 ** (timeouts + 1)), abs=within)
 
 
+def overflow(senders: int, packets: float, buffer: float = 150 * MTU) -> tuple[Problem, Model[Any]]:
+    """So many packets from each of some senders into one port, with windows of 100."""
+    made = case(STAR, assemble(np.arange(1, senders + 1), 0, packets * 4086.0), window=100 * MTU, buffer=buffer)
+    return losing(made, GoBackN, timeout=83.37e-6)
+
+
+@pytest.mark.parametrize(("senders", "packets"), [(4, 245), (4, 980), (8, 245)])
+def test_go_back_takes_what_is_ahead_of_the_hole(senders: int, packets: int) -> None:
+    """N senders at line rate fill a port once N A packets are in, N A (1 - 1 / N) = 150, and each has a hole behind its
+    A: 50 of a window of 100 for 4 of them. All behind it is refused, and so they get A on with each timeout. With 245
+    packets 4 senders need 4 of these, and end after 371 us; an independent packet simulator has 371."""
+    problem, model = overflow(senders, packets)
+    each, packet = 150 / (senders - 1), MTU / RATE
+    rounds = (packets - 1) // each
+    want = rounds * (83.37e-6 + 1e-6 + each * packet) + 2e-6 + (packets - rounds * each) * senders * packet
+    found = run(problem, model, progress=False).trace.completion
+    np.testing.assert_allclose(found[:senders], want, rtol=0.01)
+    assert want == pytest.approx(371e-6, rel=0.01) or (senders, packets) != (4, 245)
+
+
+def test_slopes_of_holes_are_numbers() -> None:
+    """Where all flows have one at once: a longer timeout costs time, and room saves some."""
+    problem, model = overflow(4, 245)
+
+    def value(model: Model[Any]) -> Any:
+        return simulate(problem, model, steps=420).completion[0]
+
+    found = jax.jit(jax.grad(value))(model)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+    assert float(found.recovery.timeout) > 1
+    assert float(found.queue.buffer.sum()) < 0
+
+
+@pytest.mark.parametrize(("ends", "error"), [((1, 0), 0.002), ((0, 1), 0.002), ((1, 1), 0.06)])
+def test_go_back_wherever_packets_are_lost(ends: tuple[int, int], error: float) -> None:
+    """One in a hundred on the first link, where all that is under way is ahead of it, on the last, where most is behind
+    it, and on both, where the first to be missing may be the last to be lost: goodput knows no difference."""
+    loss = 0.01 * np.array([ends[0], 0, 0, ends[1]])
+    problem, model = losing(case(PAIR, assemble([0], [1], 1e8), window=64 * MTU), GoBackN, loss=loss)
+    done = run(problem, model, every=100, progress=False).trace
+    p = 1 - 0.99 ** sum(ends)
+    goodput = float(problem.size[0]) / done.frames.sent[:, 0].sum(dtype=float)
+    assert goodput == pytest.approx((1 - p) / (1 - p + 64 * p), rel=error)
+
+
 @pytest.mark.parametrize(("size", "way"), [(1e4, 2), (1e5, 5)])
 def test_timeouts_grow_until_something_is_heard(size: float, way: int) -> None:
     """All is lost on the link, in one lot or several: sent again 20, 40, 80 and then 100 us after the loss, which is
@@ -130,7 +176,7 @@ def test_a_loss_now_and_then_is_missed_a_timeout_after(apart: int) -> None:
     law = SelectiveRepeat(*(jnp.asarray(x, "float32") for x in (100.0, 2.0, 64.0)))
 
     def one(state: Any, step: Array) -> tuple[Any, Any]:
-        state, lots, _ = law.expire(state, jnp.ones(1, bool), jnp.full(1, 1e9))
+        state, lots, _ = law.expire(state, jnp.ones(1, bool))
         lost = jnp.where(step % apart == 0, 1.0, 0.0)[None]
         return law.lose(state, lost)[0], (lost[0], lots.sum())
 

@@ -37,7 +37,7 @@ COMMON = ("dt", "unit", "ack", "mtu", "reverse", "tail", "faults")
 STATE = State(
     step=SAME, flow=EACH, tags=EACH, ports=SAME, waiting=EACH, moving=EACH, ring=EACH, links=SAME, past=SAME,
     fired=SAME, sent=SAME, law=EACH, flags=EACH, recovery=EACH, layers=SAME, pause=SAME, last=EACH,
-    balance=EACH, paths=EACH, lines=EACH,
+    balance=EACH, paths=EACH, lines=EACH, behind=EACH, ahead=EACH,
 )  # fmt: skip
 """How a state lies: the ports and the triggers are on each device, and equal."""
 

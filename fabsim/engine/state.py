@@ -127,6 +127,22 @@ class Paths:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the fluid (see engine.holes). Units.
+
+    Attributes:
+        waiting: what stands at each hop, by layers.
+        moving: what arrives in the next step. Channels: data, trimmed.
+        line: [D, N, 2] what is on long wires; None where there are none.
+    """
+
+    waiting: Fluid
+    moving: Fluid
+    line: Array | None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """The scan carry.
 
@@ -151,6 +167,7 @@ class State:
         balance: the balancer's own state.
         paths: what it hears of; None without one.
         lines: what is on long wires; None where there are none.
+        behind, ahead: what is behind a hole, and ahead of one; None unless receivers take bytes in order only.
     """
 
     step: Array
@@ -173,6 +190,8 @@ class State:
     balance: Any
     paths: Paths | None
     lines: Lines | None
+    behind: Part | None
+    ahead: Part | None
 
 
 def initial(s: Setup) -> State:
@@ -204,6 +223,7 @@ def initial(s: Setup) -> State:
         final=jnp.zeros((p.slots, flows), bool),
         turn=jnp.zeros(flows, jnp.int32),
     )
+    nobody = None if s.recovery is None or not s.recovery.ordered else no_part(s)
     return State(
         step=jnp.zeros((), jnp.int32),
         flow=flow,
@@ -227,7 +247,20 @@ def initial(s: Setup) -> State:
         balance=None if s.balancer is None else s.balancer.init(s.share, sender(s, flow)),
         paths=None if s.balancer is None else no_paths(s),
         lines=crossing.empty(s, channels + 1, channels + 1 + s.apart),
+        behind=nobody,
+        ahead=nobody,
     )
+
+
+def no_part(s: Setup) -> Part:
+    """Nothing of the fluid."""
+    p, count, line = s.problem, s.layers, crossing.empty(s, 2, 1)
+    (hops, flows), lanes, real = p.at.row.shape, s.share.shape[-1], s.size.dtype
+
+    def blank(channels: int) -> Fluid:
+        return Fluid(jnp.zeros((hops, flows, channels, lanes), real), jnp.zeros((flows, channels, p.planes), real))
+
+    return Part(blank(count), blank(2), None if line is None else line.ahead)
 
 
 def last_ports(s: Setup) -> LastPorts:

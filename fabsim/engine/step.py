@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from fabsim.engine import classed, faults, found, paths, tags, telemetry
+from fabsim.engine import behind, classed, faults, found, paths, tags, telemetry
 from fabsim.engine.across import total
 from fabsim.engine.crossing import Lines, come_back
 from fabsim.engine.even import even_split
@@ -16,20 +16,20 @@ from fabsim.engine.fair import beside_acks, fair_rates
 from fabsim.engine.faults import Now
 from fabsim.engine.feedback import as_feedback, heard, tell_apart
 from fabsim.engine.flags import watch
+from fabsim.engine.holes import NEXT_TO_NOTHING, late, tell
 from fabsim.engine.layers import turn
-from fabsim.engine.network import arriving, depart, give_up, hold, leaves, serve, travel
+from fabsim.engine.network import Missing, arriving, depart, give_up, hold, leaves, serve, travel
+from fabsim.engine.part import Moved, Passage
 from fabsim.engine.pause import at_down_links, ingress, opening
 from fabsim.engine.port import for_data, inject
 from fabsim.engine.release import complete, fire, release
 from fabsim.engine.setup import Setup, steer
 from fabsim.engine.state import FlowState, LastPorts, State, sender
+from fabsim.models.go_back import GoBackN
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
 from fabsim.models.recovery import RecoveryState
 from fabsim.typing import Array
-
-NEXT_TO_NOTHING = 1e-6
-"""Of what completes a flow when it is missing: a loss in a step that is not booked, an arrival that says nothing."""
 
 
 @jax.tree_util.register_dataclass
@@ -118,11 +118,16 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         moving, reached, gone, onto, ahead = travel(s, state, leaving, sent, loss)
         reached = tell_apart(reached, onto) if s.apart else reached
         last = None if down is None else LastPorts(down, onto[:, 0])
-        silent = None if gone is None else gone.by_flow()
-        recovery, reached, lost, anew = lose(s, recovery, flow.in_flight + room, reached, cut.by_flow(), silent)
+        parts = state.behind, state.ahead
+        if state.behind is None:
+            recovery, reached, lost, anew = lose(s, recovery, reached, cut.by_flow(), gone)
+        else:
+            full = late(signal, state.ports.queue, ports.queue)
+            how = Passage(signal, layers, pace, events, loss, full)
+            moved = Moved(data, waiting, moving, cut, gone, reached)
+            torn = behind.go_back(s, replace(state, recovery=recovery), how, moved, sent, flow.in_flight, room)
+            parts, recovery, reached, lost, anew = torn
         by_path = paths.advance(s, state, signal, layers, pace, events, loss, onto, (cut, gone), anew)
-        if gone is not None and gone.headers is not None:  # what was cut before is lost already
-            lost = lost - gone.headers
     with jax.named_scope("tag"):
         tag = tags.close(state.tags, landed)
         met = tags.Met(state.past, state.ports.queue, joined, passing(pace, events))
@@ -156,6 +161,8 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         balance=balance,
         paths=by_path,
         lines=None if ahead is None or home is None else Lines(ahead, home, by_path_home),
+        behind=parts[0],
+        ahead=parts[1],
     )
     return after, Seen(signal, ports.queue, feedback.nacked, sent, left, pauses, loss)
 
@@ -185,34 +192,33 @@ def time_out(s: Setup, state: State, back: Feedback) -> tuple[RecoveryState | No
     if s.recovery is None or state.recovery is None:
         none = jnp.zeros_like(back.acked)
         return None, none[:, None], none
-    outstanding = state.flow.credit + state.flow.in_flight - back.acked
-    return s.recovery.expire(state.recovery, back.acked > NEXT_TO_NOTHING * s.few, outstanding)
+    recovery = state.recovery
+    if isinstance(s.recovery, GoBackN):
+        recovery = s.recovery.hear(recovery, back.acked)
+    return s.recovery.expire(recovery, back.acked > NEXT_TO_NOTHING * s.few)
 
 
 def lose(
-    s: Setup, recovery: RecoveryState | None, window: Array, reached: Array, cut: Array, gone: Array | None
+    s: Setup, recovery: RecoveryState | None, reached: Array, cut: Array, gone: Missing | None
 ) -> tuple[RecoveryState | None, Array, Array, Array | None]:
-    """Book silent losses: the state, what the receivers take of [C, F] `reached`, [F] all that is lost, and [F] whether
-    that begins a new lot.
+    """Book silent losses: the state, [C, F] what the receivers take of what reached them, [F] all that is lost, and
+    [F] whether that begins a new lot.
 
     Of each loss a part is lost again, and so on: what is next to nothing arrives.
 
-    window: [F] units that may be in flight; cut, gone: [F] units that ports cut, and that links lost.
+    cut: [F] units that ports cut; gone: what links lost.
     """
     if s.recovery is None or recovery is None:
         return None, reached, cut, None
     silent = jnp.zeros_like(cut) if s.queue.trims else cut
-    silent = silent if gone is None else silent + gone
-    if s.recovery.ordered:
-        recovery, share = s.recovery.refuse(recovery, silent, reached[0], window, s.rate.sum(-1), s.packet)
-        refused = reached * share
-        silent = silent + refused[0]
-        reached = reached - refused.at[1].set(0.0)
-    nothing = silent < NEXT_TO_NOTHING * s.few
-    reached = reached.at[0].add(jnp.where(nothing, silent, 0.0))
-    silent = jnp.where(nothing, 0.0, silent)
+    silent = silent if gone is None else silent + gone.by_flow()
+    (silent,), nothing = tell(s, silent[None])
+    reached = reached.at[0].add(nothing)
     recovery, anew = s.recovery.lose(recovery, silent)
-    return recovery, reached, silent + cut if s.queue.trims else silent, anew
+    lost = silent + cut if s.queue.trims else silent
+    if gone is not None and gone.headers is not None:  # what was cut before is lost already
+        lost = lost - gone.headers
+    return recovery, reached, lost, anew
 
 
 def by_link(s: Setup, sent: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import jax
@@ -32,7 +33,8 @@ class RecoveryState:
         booked: [F, N] by how much the timeout had grown when a lot was begun.
         takes: [F] steps for which the latest lot takes more.
         factor: [F] by how much the timeout has grown.
-        refusing: [F] share of the flow that its receiver refuses, since something before it is missing (go-back-N).
+        holed: [F, N] how likely it is that the flow has a hole, of these lots; None where order does not matter.
+        ahead: [F, N] units under way ahead of these holes, times that; None likewise.
     """
 
     gone: Array
@@ -40,7 +42,8 @@ class RecoveryState:
     booked: Array
     takes: Array
     factor: Array
-    refusing: Array
+    holed: Array | None = None
+    ahead: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -70,18 +73,18 @@ class SelectiveRepeat:
 
     def inside(self, dt: Array) -> Self:
         """The same with times in steps."""
-        return dataclasses.replace(self, timeout=self.timeout / dt)
+        return replace(self, timeout=self.timeout / dt)
 
     def init(self, like: Array) -> RecoveryState:
         """Nothing is lost. like: any [F] array."""
         zero = jnp.zeros_like(like)
         lots = jnp.zeros((*like.shape, self.lots), like.dtype)
-        return RecoveryState(lots, lots + OFF, lots + 1.0, zero, zero + 1.0, zero)
+        return RecoveryState(lots, lots + OFF, lots + 1.0, zero, zero + 1.0)
 
-    def expire(self, state: RecoveryState, heard: Array, outstanding: Array) -> tuple[RecoveryState, Array, Array]:
+    def expire(self, state: RecoveryState, heard: Array) -> tuple[RecoveryState, Array, Array]:
         """Timers that run out within the step: the state, [F, N] the lots that are missed now, and [F] when, in [0, 1].
 
-        heard: [F] whether something is acknowledged in this step; outstanding: [F] units to send or under way after it.
+        heard: [F] whether something is acknowledged in this step.
         """
         least = jnp.minimum(state.timer, jnp.broadcast_to(self.timeout, heard.shape)[:, None])
         timer = jnp.where(heard[:, None] & (state.timer < OFF), least, state.timer)
@@ -90,25 +93,15 @@ class SelectiveRepeat:
         now = jnp.where(fires, state.gone, 0.0)
         when = mean(jnp.maximum(timer, 0.0), now)
         grown = jnp.where(fires, booked, 0.0).max(-1) * self.backoff
-        # A sender that has nothing but that to send begins anew at what is missing.
-        last = fires.any(-1) & (outstanding <= state.gone.sum(-1) * (1.0 + 1e-5))
-        after = RecoveryState(
+        after = replace(
+            state,
             gone=state.gone - now,
             timer=jnp.where(fires | (state.gone <= 0), OFF, timer - 1.0),
             booked=booked,
             takes=jnp.where(heard, jnp.minimum(state.takes, self.lasts(self.timeout)), state.takes) - 1.0,
             factor=jnp.maximum(jnp.where(heard, 1.0, state.factor), jnp.minimum(grown, self.most)),
-            refusing=jnp.where(last, 0.0, state.refusing),
         )
         return after, now, when
-
-    def refuse(
-        self, state: RecoveryState, lost: Array, arrived: Array, window: Array, rate: Array, packet: Array
-    ) -> tuple[RecoveryState, Array]:
-        """[F] the share of what arrives that the receiver refuses: here nothing. lost, arrived: [F] units in this step;
-        window: [F] units that may be in flight; rate: [F] units per step that the sender's ports can send; packet: [F]
-        units of a packet."""
-        return state, jnp.zeros_like(lost)
 
     def lose(self, state: RecoveryState, lost: Array) -> tuple[RecoveryState, Array]:
         """Book [F] units lost in this step: the state, and [F] whether a new lot is begun, while there are others.
@@ -116,6 +109,11 @@ class SelectiveRepeat:
         A lot takes more for 1 / (N - 1) of a timeout, so that the oldest of N is missed by the time that a new one is
         begun. Where the timeout has grown meanwhile it may not be, and the last two become one, at their mean time.
         """
+        return self.book(state, lost, state.gone[:, 0], lost)
+
+    def book(self, state: RecoveryState, lost: Array, had: Array, comes: Array) -> tuple[RecoveryState, Array]:
+        """The same, where the latest lot is at the mean of its losses by the weights [F] that it `had`, and that
+        `comes`."""
         some, whole = lost > 0, jnp.minimum(self.timeout * state.factor, OFF / 2)
         latest = state.timer[:, 0] < OFF
         anew = some & latest & (state.takes <= 0) & (self.lots > 1)
@@ -124,8 +122,8 @@ class SelectiveRepeat:
         gone = older(anew, state.gone, 0.0, state.gone[:, -2:].sum(-1))
         booked = older(anew, state.booked, 1.0, state.booked[:, -2:].max(-1))
         begins = some & (anew | ~latest)
-        joins = self.joined(timer[:, 0], whole, lost, gone[:, 0])
-        state = dataclasses.replace(
+        joins = joined(timer[:, 0], whole, had, comes)
+        state = replace(
             state,
             gone=gone.at[:, 0].add(lost),
             timer=timer.at[:, 0].set(jnp.where(begins, whole, jnp.where(some, joins, timer[:, 0]))),
@@ -138,9 +136,10 @@ class SelectiveRepeat:
         """Steps for which a lot takes more, of a timeout of `whole` steps."""
         return whole / max(self.lots - 1, 1)
 
-    def joined(self, timer: Array, whole: Array, lost: Array, gone: Array) -> Array:
-        """[F] the timer of the latest lot, when something joins it: the mean of what is in it."""
-        return mean(jnp.stack([timer, jnp.broadcast_to(whole, timer.shape)], -1), jnp.stack([gone, lost], -1), timer)
+
+def joined(timer: Array, whole: Array, had: Array, comes: Array) -> Array:
+    """[F] the timer of a lot that something joins: the mean by weight."""
+    return mean(jnp.stack([timer, jnp.broadcast_to(whole, timer.shape)], -1), jnp.stack([had, comes], -1), timer)
 
 
 def older(anew: Array, lots: Array, empty: float, last: Array) -> Array:
@@ -155,44 +154,6 @@ def mean(values: Array, weight: Array, none: Array | float = 0.0) -> Array:
     whole = weight.sum(-1)
     some = whole > LITTLE
     return jnp.where(some, (values * weight).sum(-1) / jnp.where(some, whole, 1.0), none)
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class GoBackN(SelectiveRepeat):
-    """The receiver takes nothing out of order: with what was lost, what follows it in the window is sent again.
-
-    Each packet lost starts a refusal, unless one is under way, that takes the W - 1 packets which follow it in a window
-    of W packets (at most those that the sender's ports can send until the timeout). With a share x of the flow in
-    refusal and a share p lost, dx = p (1 - x) - x / (W - 1) for each packet, solved exactly over a step. It settles at
-    a goodput for each packet sent of (1 - p) / (1 - p + p W), that of packets lost independently. A refusal is W - 1
-    packets long on average and no more than that: of a burst of losses, a part of it meets what is sent again. What
-    comes back waits for the timeout of the first that is missing, and all of it together; where receivers report gaps
-    at once (RoCE), that is a round trip.
-    """
-
-    ordered: ClassVar[bool] = True
-    lots: ClassVar[int] = 1
-
-    def joined(self, timer: Array, whole: Array, lost: Array, gone: Array) -> Array:
-        """[F] the timer of what is missing first."""
-        return timer
-
-    def refuse(
-        self, state: RecoveryState, lost: Array, arrived: Array, window: Array, rate: Array, packet: Array
-    ) -> tuple[RecoveryState, Array]:
-        """The mean of x over the step."""
-        total = lost + arrived
-        some = total > LITTLE
-        p = jnp.where(some, lost / jnp.where(some, total, 1.0), 0.0)
-        packet = jnp.where(packet > 0, packet, 1.0)
-        follow = jnp.maximum(jnp.minimum(window, rate * self.timeout) / packet - 1.0, 1e-3)
-        settled = p * follow / (1.0 + p * follow)
-        x = jnp.maximum(total / packet * (p + 1.0 / follow), 1e-6)
-        apart = state.refusing - settled
-        after = jnp.where(some, settled + apart * jnp.exp(-x), state.refusing)
-        share = jnp.where(some, settled - apart * jnp.expm1(-x) / x, 0.0)
-        return dataclasses.replace(state, refusing=after), share
 
 
 Recovery = SelectiveRepeat

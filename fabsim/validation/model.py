@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fabsim.models.bitmap import Bitmap
+from fabsim.models.go_back import GoBackN
 from fabsim.models.granular import GranularQueue
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
@@ -15,7 +16,7 @@ from fabsim.models.pfc import PfcQueue
 from fabsim.models.queue import TrimQueue
 from fabsim.models.rccc import PACE, TURN, Rccc
 from fabsim.models.rccc_oversubscribed import DEFAULTS, LEAST, RcccOversubscribed
-from fabsim.models.recovery import GoBackN, Recovery
+from fabsim.models.recovery import Recovery
 from fabsim.models.reps import Reps
 from fabsim.models.reps_bitmap import RepsBitmap
 from fabsim.models.window import Window

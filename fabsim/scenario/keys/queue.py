@@ -239,7 +239,7 @@ class Timed(Section):
     timeout: AutoSpan = like(
         "100 us",
         "auto",
-        means="time from a silent loss until the sender misses it; under go_back_n, with all it lost since",
+        means="time from a silent loss until the sender misses it; under go_back_n, with all behind it",
         source="ours: a round trip and the full buffers on its way",
         absent="10 base round trips of the longest route; with balancer: {kind: mrc}, its detect",
         smooth=ALMOST,
@@ -269,7 +269,7 @@ class GoBackN(Timed):
     """The receiver takes nothing out of order: what follows a loss in the window is sent again, too."""
 
     origin = "Bertsekas and Gallager, Data Networks, 2nd ed., section 2.4.2 (go back n); RFC 6298 (timeout and backoff)"
-    law = "fabsim.models.recovery:GoBackN"
+    law = "fabsim.models.go_back:GoBackN"
 
     kind: Literal["go_back_n"]
 
