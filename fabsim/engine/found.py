@@ -16,17 +16,20 @@ from fabsim.engine.network import Missing
 from fabsim.engine.setup import Setup, finds
 from fabsim.engine.state import Paths
 from fabsim.models.protocol import Found
-from fabsim.models.recovery import older
+from fabsim.models.quotient import quotient
+from fabsim.models.recovery import RecoveryState, older
 from fabsim.typing import Array
 from fabsim_kernels.load import read
 
 
-def miss(paths: Paths, lots: Array) -> tuple[Paths, Array | None]:
-    """The lanes without the lots that are missed now, and [F, K] those; None where nothing can be. lots: [F, N] units
-    of each, 0 for others."""
-    if paths.gone is None:
+def miss(paths: Paths, lots: Array, left: RecoveryState | None) -> tuple[Paths, Array | None]:
+    """The lanes without what is missed now, and [F, K] that; None where nothing can be. lots: [F, N] units of each;
+    left: the lots without these."""
+    if paths.gone is None or left is None:
         return paths, None
-    known = jnp.where((lots > 0)[:, None], paths.gone, 0.0)
+    some, whole = lots > 0, lots + left.gone
+    part = jnp.where(some, quotient(lots, jnp.where(some, whole, 1.0)), 0.0)
+    known = paths.gone * part[:, None]
     return replace(paths, gone=paths.gone - known), known.sum(-1)
 
 

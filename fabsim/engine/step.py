@@ -75,7 +75,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
     balance = by_path_home = None
     if s.balancer is not None and state.paths is not None:
         with jax.named_scope("balance"):
-            lanes, gone_by = found.miss(state.paths, lots)
+            lanes, gone_by = found.miss(state.paths, lots, recovery)
             state = replace(state, paths=lanes)
             by_path_line = None if lines is None else lines.paths
             back, by_path_home = paths.look_back(s, lanes, by_path_line, state.step)

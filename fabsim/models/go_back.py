@@ -9,6 +9,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from fabsim.models.quotient import quotient
 from fabsim.models.recovery import LITTLE, RecoveryState, SelectiveRepeat, older
 from fabsim.typing import Array
 
@@ -43,8 +44,9 @@ class GoBackN(SelectiveRepeat):
     def expire(self, state: RecoveryState, heard: Array) -> tuple[RecoveryState, Array, Array]:
         """They go back."""
         after, now, when = super().expire(state, heard)
-        holed, ahead = (jnp.where(after.gone > 0, held(x), 0.0) for x in (state.holed, state.ahead))
-        return replace(after, holed=holed, ahead=ahead), now, when
+        some = state.gone > LITTLE
+        left = jnp.where(some, quotient(after.gone, jnp.where(some, state.gone, 1.0)), 0.0)
+        return replace(after, holed=held(state.holed) * left, ahead=held(state.ahead) * left), now, when
 
     def sound(self, state: RecoveryState) -> tuple[Array, Array]:
         """[F] the share of the flow that has no hole, and that which has something under way ahead of one."""
