@@ -122,6 +122,13 @@ class Setup:
         return LAYERS if self.queue.pauses or self.share.shape[-1] == 1 else 1
 
     @property
+    def in_order(self) -> bool:
+        """Whether holes are followed through the fabric (see fabsim.engine.holes): where receivers take bytes in order
+        only, and ports or links lose some. What a port that pauses has no headroom for is missed alone."""
+        lossy = self.loss is not None or (self.faults is not None and (self.faults.loss is not None or self.misses))
+        return self.recovery is not None and self.recovery.ordered and (lossy or not self.queue.pauses)
+
+    @property
     def evens(self) -> bool:
         """Whether the balancer is told the ideal split; laws need not say that they are not."""
         return getattr(self.balancer, "evens", False)

@@ -223,7 +223,7 @@ def initial(s: Setup) -> State:
         final=jnp.zeros((p.slots, flows), bool),
         turn=jnp.zeros(flows, jnp.int32),
     )
-    nobody = None if s.recovery is None or not s.recovery.ordered else no_part(s)
+    nobody = no_part(s) if s.in_order else None
     return State(
         step=jnp.zeros((), jnp.int32),
         flow=flow,
