@@ -109,7 +109,7 @@ def test_the_chance_of_whole_packets_is_drawn_too(small: str) -> None:
 
 def test_the_luck_on_lossy_links_is_drawn_too(small: str) -> None:
     """Which flows lose a packet, where nothing else is drawn."""
-    lossy = {"fabric.degraded": [{"link": "h*->leaf*", "loss": 0.01}], "routing.kind": "all"}
+    lossy = {"fabric.degraded": [{"link": "h*->leaf*", "loss": 0.05}], "routing.kind": "all"}
     check_seeds_differ(fabsim.load(small, lossy))
 
 
