@@ -57,6 +57,7 @@ class Setup:
         few: [F] units, of which none is still missing: see fabsim.engine.luck.
         header: [F] header bytes per byte trimmed.
         header_mean: scalar, the same for a full packet.
+        per_ack: scalar, full packets to an acknowledgement while nothing is marked; None: each has its own.
         start: [F] steps.
         loss: [L + 1] share of what leaves that is lost on the link; None where no link loses anything.
         recovery: from silent losses, with times in steps; None where there are none.
@@ -90,6 +91,7 @@ class Setup:
     few: Array
     header: Array
     header_mean: Array
+    per_ack: Array | None
     start: Array
     loss: Array | None
     recovery: Recovery | None
@@ -152,6 +154,14 @@ def misses(balancer: Balancer[Any] | None) -> bool:
 def finds(balancer: Balancer[Any] | None) -> TypeGuard[Finder[Any]]:
     """Whether a balancer finds out about links by itself; laws need not say that they do not."""
     return getattr(balancer, "finds", False)
+
+
+def per_ack(problem: Problem, transport: Transport[Any]) -> Array | None:
+    """Full packets to an acknowledgement; laws need not say that theirs are coalesced."""
+    coalesced = getattr(transport, "coalesced", None)
+    if coalesced is None:
+        return None
+    return jnp.maximum(jnp.ceil(jnp.mean(jnp.asarray(coalesced)) / problem.mtu - 1e-3), 1.0)
 
 
 def share_of_link(problem: Problem, share: Array) -> Array:
@@ -231,6 +241,7 @@ def prepare(problem: Problem, model: Model[Any], side_by_side: bool = False) -> 
         few=few(p, model, share.dtype) / p.unit,
         header=p.ack / jnp.maximum(p.packet, p.ack),  # an empty flow has no packet
         header_mean=p.ack / p.mtu,
+        per_ack=per_ack(p, model.transport),
         start=p.start / dt,
         loss=None if model.links.loss is None else jnp.append(each(model.links.loss, p.classes), 0.0),
         recovery=None if model.recovery is None else model.recovery.inside(dt),

@@ -25,6 +25,7 @@ from fabsim.engine.port import for_data, inject
 from fabsim.engine.release import complete, fire, release
 from fabsim.engine.setup import Setup, steer
 from fabsim.engine.state import FlowState, LastPorts, State, sender
+from fabsim.models import acks
 from fabsim.models.go_back import GoBackN
 from fabsim.models.protocol import Feedback
 from fabsim.models.queue import Signal
@@ -151,7 +152,7 @@ def step(s: Setup, state: State) -> tuple[State, Seen]:
         links=links,
         past=tags.remember(state.past, ports.queue),
         fired=fired,
-        sent=None if state.sent is None else left + headers / s.header_mean,
+        sent=None if state.sent is None else left * per_packet(s, signal, reached) + headers / s.header_mean,
         law=law,
         flags=flags,
         recovery=recovery,
@@ -177,6 +178,15 @@ def both(pauses: Array | None, events: Now | None) -> Array | None:
 def passing(may: Array | None, events: Now | None) -> Array | None:
     """[L + 1] the same for last bytes: one that is given up goes on, and what is lost of its message comes later."""
     return may if events is None or may is None else jnp.maximum(may, events.given_up)
+
+
+def per_packet(s: Setup, signal: Signal, reached: Array) -> Array | float:
+    """Acknowledgements of a packet on average in this step: of all flows together, of which so much is marked at ports,
+    while so much has `reached` [C, F] receivers."""
+    if s.per_ack is None:
+        return 1.0
+    came = total(s.problem, reached[0].sum())
+    return acks.per_packet(signal.marked.sum() / jnp.maximum(came, 1e-6), s.per_ack)
 
 
 def pace_of(s: Setup, flow: FlowState, again: Array, sent: Array) -> Array:

@@ -74,6 +74,12 @@ def by_ack(feedback: Feedback, delays: tuple[Array, Array], packet: Array, many:
     )
 
 
+def per_packet(marked: Array, many: Array) -> Array:
+    """Acknowledgements of a packet on average, where such a share is marked, and nobody asks for one."""
+    marked = jnp.clip(marked, LEAST, 1.0 - LEAST)
+    return marked / -jnp.expm1(many * jnp.log1p(-marked))
+
+
 def delays_apart(feedback: Feedback) -> tuple[Array, Array]:
     """[F] steps that marked packets waited on average, and that the others did."""
     if feedback.marked_delay is None:

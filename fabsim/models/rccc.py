@@ -78,6 +78,7 @@ class Rccc:
         first: B of credit at the start; 1.5 bandwidth-delay products in the specification.
         pace: of the receiver's rate; 0.99 in uet-htsim.
         turn: packets of credit that are given at a time; 4 in the specification.
+        coalesced: B of clean packets that one acknowledgement stands for (UEC specification; the sink of uet-htsim).
     """
 
     signals: ClassVar[bool] = False
@@ -85,6 +86,7 @@ class Rccc:
     telemetry: ClassVar[bool] = False
     alone: ClassVar[bool] = True
     chance: ClassVar[float] = 1.0
+    coalesced: ClassVar[float] = 16384.0
     first: Array
     pace: Array
     turn: Array
