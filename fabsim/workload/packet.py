@@ -12,8 +12,8 @@ from fabsim.typing import Float, Int
 @dataclass(frozen=True)
 class Packet:
     """Sizes on the wire, in bytes. A full data packet is `mtu` long, `header` of it is not payload, and a trimmed
-    packet or an acknowledgement is `trim` long. With `acks` the acknowledgement of each packet takes its part of
-    the links on the way back. Defaults: the UEC packet simulator (uet-htsim), with nothing on the way back."""
+    packet or an acknowledgement is `trim` long. With `acks` acknowledgements take their part of the links on the way
+    back. Defaults: the UEC packet simulator (uet-htsim), with nothing on the way back."""
 
     mtu: float = 4150.0
     header: float = 64.0

@@ -20,8 +20,9 @@ class PacketSection(Section):
     acks: bool = like(
         "false",
         True,
-        means="acknowledgements, one for each packet, take their part of the links on the way back",
-        source="uet-htsim: under congestion each packet has its own",
+        means="acknowledgements take their part of the receivers' ports and of the links on the way back: one for each "
+        "packet; under nscc and rccc clean packets share one (coalesced)",
+        source="uet-htsim",
     )
 
     @property
