@@ -121,7 +121,7 @@ def test_the_last_over_one_slow_spine_is_early_under_balancers(rows: dict[str, R
     """A packet of the last flow comes over the slow spine by bad luck; in the fluid that lane has been left in time."""
     row = rows[f"perm_ls128_400_fail1_{law}_nscc"]
     assert last_error(row) == pytest.approx(error, abs=0.015)
-    assert abs(mean_error(row)) <= 0.025
+    assert abs(mean_error(row)) <= 0.03
 
 
 def test_balancers_come_out_in_the_order_of_the_packets(rows: dict[str, Row]) -> None:
@@ -229,12 +229,12 @@ def test_an_incast_over_pauses(rows: dict[str, Row]) -> None:
     assert row.spread_ratio == pytest.approx(1, abs=0.05)
 
 
-def test_the_last_of_a_permutation_over_pauses_is_11_percent_early(rows: dict[str, Row]) -> None:
+def test_the_last_of_a_permutation_over_pauses_is_7_percent_early(rows: dict[str, Row]) -> None:
     """Its paths were not measured: the fullest link of a draw has 4 flows (172 us), or 5 (212 us), and the packets
-    ended at 194 us. Why is open; a link that idles, while those that it waits for stand in line elsewhere, would do."""
+    ended at 194 us. On the same paths fluid and packets agree within 1 % (see test_lossless)."""
     row = rows["roce_pfc_perm_ft128_400_ecmp"]
-    assert abs(mean_error(row)) <= 0.08
-    assert last_error(row) == pytest.approx(-0.110, abs=0.015)
+    assert abs(mean_error(row)) <= 0.04
+    assert last_error(row) == pytest.approx(-0.07, abs=0.015)
     assert row.err_median <= 0.08
     assert row.spread_ratio == pytest.approx(0.90, abs=0.05)
 
@@ -273,7 +273,7 @@ def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
         trimmed = {row["name"]: float(row["trims"] or 0) for row in csv.DictReader(file)}
     ratio = {
         "perm_ft128_400_swrr_nscc": 0.28,  # shares bring in a stream what turns bring in bursts
-        "perm16MB_ft128_400_obl_nscc": 1.8,
+        "perm16MB_ft128_400_obl_nscc": 1.72,
         "perm_ls128_400_fail4_swar_nscc": 0.0,
         "perm_ls128_400_fail1_obl_nscc": 1.06,
         "perm_ls128_400_fail1_bitmap_nscc": 0.88,

@@ -87,7 +87,7 @@ def test_a_turn_goes_round_all_ports_and_an_order_lasts_until_it_begins_again() 
 def test_round_robin_against_packets(fabric: str, last: float) -> None:
     """On three tiers flows of full pods share ports for long; the split of the turns has that."""
     row = compare.compare(case(f"perm_{fabric}_400_swrr_nscc"))
-    assert row.fluid_mean_us == pytest.approx(row.packet_mean_us, rel=0.015)
+    assert row.fluid_mean_us == pytest.approx(row.packet_mean_us, rel=0.02)
     assert row.fluid_last_us == pytest.approx(row.packet_last_us, rel=last)
     assert row.err_p90 <= 0.05
     assert row.spread_ratio == pytest.approx(1, abs=0.25)
