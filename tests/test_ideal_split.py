@@ -158,3 +158,24 @@ def test_a_sweep_over_the_speed_of_a_spine() -> None:
     slow = {"fabric__degraded": [{"link": "spine0", "speed": 0.5}]}
     assert values[1] == pytest.approx(ends(**slow, **weighted), rel=0.01)  # a split by capacity is the optimum here
     assert values[1] < 0.9 * ends(**slow, balancer={"kind": "oblivious"})
+
+
+def test_next_to_nothing_on_an_idle_path_has_no_huge_slope() -> None:
+    """Between two sites, where messages are so short that paths are idle most of the time."""
+    site = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 2, "rate": "400 Gbps", "latency": "1 us"}
+    scenario = fabsim.load(
+        {
+            "fabric": {"kind": "sites", "fabrics": [site, site], "routes": [{"latency": "4 km", "rate": "400 Gbps"}]},
+            "traffic": [{"kind": "all_to_all", "size": "5 kB", "window": 1}],
+            "transport": {"kind": "window"},
+            "routing": {"kind": "drawn"},
+            "balancer": {"kind": "ideal"},
+        }
+    )
+    problem, model = scenario.compile()
+
+    def mean(model: Any) -> jax.Array:
+        return simulate(problem, model, steps=200, every=20).completion.mean()
+
+    slope = jax.grad(mean, allow_int=True)(model)
+    assert float(abs(slope.split.weight).max()) < 1e-4  # of mean completions of 20 us
