@@ -53,18 +53,14 @@ def serve(s: Setup, state: State, opening: Array | None) -> tuple[PortState, Sig
     p = s.problem
     scale = jnp.stack([jnp.ones_like(s.header), s.header], -1)[:, :, None]
     fabric, egress = state.moving.fabric[:, :, :2] * scale, state.moving.egress[:, :2] * scale
-    if s.irregular is not None:
-        fabric = jnp.concatenate([fabric, fabric[:, :, :1] * s.irregular[:, :, None]], 2)
-        egress = jnp.concatenate([egress, jnp.zeros_like(egress[:, :1])], 1)
     arrive = total(p, load(p.at, fabric, egress, p.queues))
-    random = None if s.irregular is None else arrive[:, 2] / jnp.where(arrive[:, 0] > NOTHING, arrive[:, 0], 1.0)
     cut = arrive[:, 1] + s.header_mean * state.ports.trimmed
     headers = cut
     if state.sent is not None:
         headers = headers + s.header_mean * state.sent[p.reverse]
     tail = p.tail if s.queue.shares else None
     step = remade(s.queue.step)
-    return *step(state.ports, s.capacity, arrive[:, 0], headers, random, opening, tail, s.classes), cut
+    return *step(state.ports, s.capacity, arrive[:, 0], headers, s.random, opening, tail, s.classes), cut
 
 
 def hold(s: Setup, ports: PortState, signal: Signal, events: Now | None) -> tuple[PortState, Signal]:

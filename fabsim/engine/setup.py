@@ -23,6 +23,7 @@ from fabsim.models.protocol import Balancer, Finder, Transport
 from fabsim.models.queue import TIE, TrimQueue
 from fabsim.models.recovery import Recovery
 from fabsim.typing import Array
+from fabsim_kernels.load import load
 
 LATER = 1e9
 """Steps that stand for "not yet known": finite, so that no gradient meets an infinity."""
@@ -63,7 +64,7 @@ class Setup:
         recovery: from silent losses, with times in steps; None where there are none.
         balancer: what moves the split from step to step (see `steer`); None where it stays.
         faults: the schedule, with times in steps; None where nothing happens on the way.
-        irregular: [H, F, K] how much at random a flow's packets meet the link of a lane; None unless the ports ask.
+        random: [L + 1] how irregularly packets come to each port, 0 (paced) to 1; None unless the ports ask.
         classes: how the queues of a port share it; None where each has one.
         wires: delays on long wires; None where there are none.
         side_by_side: whether many members make the step together on a CPU: there a branch that is seldom taken pays;
@@ -97,7 +98,7 @@ class Setup:
     recovery: Recovery | None
     balancer: Balancer[Any] | None
     faults: Faults | None
-    irregular: Array | None
+    random: Array | None
     classes: Classes | None
     wires: Stretch | None
     side_by_side: bool = dataclasses.field(default=False, metadata=STATIC)
@@ -162,6 +163,16 @@ def per_ack(problem: Problem, transport: Transport[Any]) -> Array | None:
     if coalesced is None:
         return None
     return jnp.maximum(jnp.ceil(jnp.mean(jnp.asarray(coalesced)) / problem.mtu - 1e-3), 1.0)
+
+
+def irregular(problem: Problem, share: Array) -> Array:
+    """[L + 1] one less the share of a flow that takes a link, on average over what comes there by the routing's split
+    [F, K]: how much at random packets meet it. At a receiver's port all of a flow arrives."""
+    comes = jnp.broadcast_to(share, problem.same.shape)
+    both = jnp.stack([comes, comes * (1.0 - share_of_link(problem, share))], 2)
+    last = jnp.zeros((*problem.at.last.shape, 2), share.dtype).swapaxes(1, 2)
+    all_of, random = jnp.moveaxis(total(problem, load(problem.at, both, last, problem.queues)), 1, 0)
+    return random / jnp.where(all_of > 0, all_of, 1.0)
 
 
 def share_of_link(problem: Problem, share: Array) -> Array:
@@ -247,7 +258,7 @@ def prepare(problem: Problem, model: Model[Any], side_by_side: bool = False) -> 
         recovery=None if model.recovery is None else model.recovery.inside(dt),
         balancer=model.balancer,
         faults=None if p.faults is None else p.faults.inside(dt, p.classes),
-        irregular=1.0 - share_of_link(p, share) if model.queue.granular else None,
+        random=irregular(p, share) if model.queue.granular else None,
         classes=model.classes and model.classes.inside(p.unit, dt, LATER),
         wires=wires,
         side_by_side=side_by_side,
@@ -267,5 +278,4 @@ def steer(s: Setup, share: Array) -> Setup:
         rate=jnp.where(plane > 0, s.rate, 0.0),
         plane=plane,
         within=within,
-        irregular=None if s.irregular is None else 1.0 - share_of_link(s.problem, share),
     )

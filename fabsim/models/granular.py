@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
 from fabsim.models.queue import TrimQueue
 from fabsim.typing import Array
+
+
+ENDLESS = 1e9
+"""Packets of a round that no flow comes to the end of."""
+
+
+LITTLE = 1e-4
+"""Of the chance that is left at a port where what waits is as much as a round may bring: the root has a slope."""
 
 
 @jax.tree_util.register_dataclass
@@ -24,15 +33,28 @@ class GranularQueue(TrimQueue):
     square root of the packets that have passed.
 
     c is how irregular the arrivals are: a flow of which a share w takes this port, packet by packet at random, brings
-    c = 1 - w (the variance of a thinned stream), a flow on a single path none. The port has the mean of what arrives.
-    At the receiver's port all of a flow arrives: c = 0.
+    c = 1 - w (the variance of a thinned stream), a flow on a single path none. The port has the mean of what its
+    routing brings. At the receiver's port all of a flow arrives: c = 0.
+
+    Senders that go through their paths in rounds of N packets are less random: what has come too early is missing
+    later. Then the queue at r = 1 does not grow beyond sqrt(c pi N / 8) packets on average (N D/D/1: Roberts, Mocci and
+    Virtamo, Broadband Network Teletraffic, 1996, chapter 15), as if k were smaller by 8 q^2 / (c pi N) of itself where
+    q packets wait. For N of 16 to 512 and r of 0.9 or more that is within 13 % of the exact mean, the integral of
+    exp(- 2 x (x / N + 1 - r)).
 
     Attributes:
         packet: [L] bytes of a packet.
+        turn: packets of a round, a scalar; without end where each packet draws its path by itself.
     """
 
     granular: ClassVar[bool] = True
     packet: Array
+    turn: Array | float = dataclasses.field(default=ENDLESS, kw_only=True)
+
+    def inside(self, unit: Array, dt: Array, none: float) -> Self:
+        """As it stands; a round is in packets."""
+        sizes = super(GranularQueue, replace(self, turn=self.packet)).inside(unit, dt, none)
+        return replace(sizes, turn=self.turn)
 
     def serve(self, stands: Array, room: Array, random: Array | None) -> Array:
         """The smooth minimum; the plain one where arrivals are paced."""
@@ -42,5 +64,11 @@ class GranularQueue(TrimQueue):
         fill, k = stands / safe, jnp.clip(0.5 * random * self.packet / safe, 0.0, 0.5)
         some = (k > 1e-6) & (stands > 0) & (room > 0)
         k, fill = jnp.where(some, k, 0.25), jnp.where(some, fill, 1.0)
-        load = ((1.0 + fill) - jnp.sqrt((1.0 - fill) ** 2 + 4.0 * fill * k)) / (2.0 * (1.0 - k))
-        return jnp.where(some, jnp.minimum(room * load, plain), plain)
+        waits = (stands - room * smooth_least(fill, k)) / jnp.where(some, random * self.packet, 1.0)
+        k = k * jnp.maximum(1.0 - 8.0 / jnp.pi * random * waits * waits / self.turn, LITTLE)
+        return jnp.where(some, jnp.minimum(room * smooth_least(fill, k), plain), plain)
+
+
+def smooth_least(fill: Array, k: Array) -> Array:
+    """Of one and `fill`, as they are to a port that has room for one: less by k where they are equal."""
+    return ((1.0 + fill) - jnp.sqrt((1.0 - fill) ** 2 + 4.0 * fill * k)) / (2.0 * (1.0 - k))

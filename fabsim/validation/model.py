@@ -9,7 +9,7 @@ import numpy as np
 
 from fabsim.models.bitmap import Bitmap
 from fabsim.models.go_back import GoBackN
-from fabsim.models.granular import GranularQueue
+from fabsim.models.granular import ENDLESS, GranularQueue
 from fabsim.models.model import Links, Model, Split
 from fabsim.models.nscc import Nscc, nscc
 from fabsim.models.pfc import PfcQueue
@@ -32,6 +32,10 @@ PENALTIES = {"mark": 1.0, "trim": 4.0}
 
 KEPT, ECHO = 8.0, 0.25
 """Good values that it keeps, and the part of clean packets that its acknowledgements name: one each 16 KiB."""
+
+IN_ROUNDS, AT_RANDOM = ("oblivious", "bitmap", "mixed"), ("reps", "ecmp_ar")
+"""Balancers that send a flow's packets over all its entropy values in an order that is drawn; those by which each packet
+goes where chance, or the queues, will have it."""
 
 UNBOUND = 1e12
 """Bytes: a window or a buffer that no flow here fills."""
@@ -65,8 +69,10 @@ def ports(case: Case, queues: Queues) -> TrimQueue:
         delay = 2 * (fabric.latency + mtu / fabric.capacity)
         room = buffer - xoff  # -q is the room of an input; outputs there have no bound
         return PfcQueue(jnp.full_like(buffer, UNBOUND), low, high, xoff, xon, room, jnp.asarray(delay, "float32"))
-    if case.options.balancer in ("ecmp_ar", "reps"):
-        return GranularQueue(buffer, low, high, jnp.full(case.fabric.links, mtu, "float32"))
+    if case.options.balancer in (*IN_ROUNDS, *AT_RANDOM):
+        rounds = ENDLESS if case.options.balancer in AT_RANDOM else case.options.entropies
+        packet, turn = jnp.full(case.fabric.links, mtu, "float32"), jnp.asarray(rounds, "float32")
+        return GranularQueue(buffer, low, high, packet, turn=turn)
     return TrimQueue(buffer, low, high)
 
 

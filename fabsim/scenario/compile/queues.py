@@ -14,6 +14,7 @@ from fabsim.errors import InputError
 from fabsim.scenario.compile.classes import class_queues, queues_a_port, sized
 from fabsim.scenario.compile.ports import at_links
 from fabsim.scenario.keys.queue import Pfc, Shared, TailDrop, Trim
+from fabsim.scenario.keys.routing import Drawn
 from fabsim.topology import Fabric
 from fabsim.topology.baseline import Baseline, Queues, default_queues
 from fabsim.typing import Float
@@ -65,7 +66,8 @@ def port_law(scenario: Document, net: Network, dt: SupportsFloat, real: Any) -> 
         case TailDrop():
             return TailDropQueue(*sizes, **marks)
         case Trim() if _feels_packets(scenario, chosen):
-            return GranularQueue(*sizes, each(np.full(net.fabric.links, scenario.packet.mtu)), **marks)
+            packet, turn = each(np.full(net.fabric.links, scenario.packet.mtu)), real(_round(scenario))
+            return GranularQueue(*sizes, packet, turn=turn, **marks)
     return TrimQueue(*sizes, **marks)
 
 
@@ -85,7 +87,15 @@ def _feels_packets(scenario: Document, queue: Trim) -> bool:
     """Whether packets come to the ports at random: as said, else where the routing or the sender draws for each."""
     if queue.granular != "auto":
         return queue.granular
-    return scenario.routing.kind == "switch_spray" or scenario.balancer.kind == "reps"
+    return scenario.routing.kind in ("switch_spray", "drawn") or scenario.balancer.kind == "reps"
+
+
+def _round(scenario: Document) -> float:
+    """Packets after which a flow goes through its entropy values anew; without end where each packet draws one."""
+    from fabsim.models.granular import ENDLESS
+
+    routing = scenario.routing
+    return routing.entropies if isinstance(routing, Drawn) and scenario.balancer.kind != "reps" else ENDLESS
 
 
 def _shares(scenario: Document, queue: Shared, net: Network) -> tuple[Float, Float]:
