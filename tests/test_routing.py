@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fabsim.errors import InputError
 from fabsim.routing import (
     Routes,
+    adaptive,
     all_paths,
     by_link_counts,
     candidates,
@@ -202,6 +203,20 @@ def test_relabelling_flows_relabels_routes() -> None:
     order = np.random.default_rng(0).permutation(128)
     shuffled = Flows(**{name: column[order] for name, column in vars(flows).items()})
     assert (all_paths(TREE, shuffled).path == all_paths(TREE, flows).path[order]).all()
+
+
+def test_switches_look_at_their_own_links_only() -> None:
+    """Adaptive: of a leaf's two links the slow one gets half of the other's; a core behind the next switch is slow, and
+    nobody knows."""
+    slow = degrade(TREE, [Change("leaf0->agg0", speed=0.5), Change("core0->agg*", speed=0.1)])
+    flows = assemble([0], [127], 1.0)
+    routes = adaptive(slow, flows)
+    up, at_core = (np.isin(routes.path[0], find_links(slow, name)).any(1) for name in ("leaf0->agg0", "core0->agg*"))
+    ways = round(1 / all_paths(TREE, flows).weight[0, 0])
+    aggs = ways // up.sum()
+    assert routes.weight[0, up].sum() == pytest.approx(0.5 / (aggs - 0.5))
+    np.testing.assert_allclose(routes.weight[0, up], routes.weight[0, up & at_core][0])
+    assert (adaptive(TREE, flows).weight == all_paths(TREE, flows).weight).all()
 
 
 def test_proportional_and_given_split() -> None:

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from fabsim.models.queue import TrimQueue
 from fabsim.typing import Array
 
-
 ENDLESS = 1e9
 """Packets of a round that no flow comes to the end of."""
 

@@ -28,6 +28,10 @@ SMALL_DELAY = 1e-6
 """Seconds of queueing below which the fast increase counts (the reference packet simulator's choice)."""
 
 
+SOME = 0.25
+"""Marked packets of a step that count as some: chance makes them whole ones, or next to none."""
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class NsccState:
@@ -71,7 +75,8 @@ class Nscc:
     * not marked, d >= T: W += fi / W a byte (fair increase), fi = 5 a M;
     * not marked, d < T: W += alpha (T - d) / W a byte (proportional), alpha = 4 a b M / T; after a window of bytes with
       d < 1 us instead W += 0.25 a a byte (fast increase);
-    * marked, d >= T and D > T: W *= max(1 - gamma (D - T) / D, 1/2), at most once a base round trip;
+    * marked, d >= T: the fast increase is over; and if D > T: W *= max(1 - gamma (D - T) / D, 1/2), at most once a base
+      round trip;
     * marked, d < T: nothing (that is for the load balancer);
     * eta = 0.15 a M once a network round trip;
     * a trimmed packet: W -= packet; quick adapt, at the end of a period of base round trip + T, if one was trimmed and
@@ -239,14 +244,15 @@ class Nscc:
         allowed = (state.since_cut > sender.base) & (heard.marked_delay >= target) & (state.average > target) & ~adapted
         marks = jnp.where(allowed, state.marks + marked, 0.0)
         cuts = allowed & (marks >= 1.0)
+        slow = (heard.marked_acks > SOME) & (heard.marked_delay >= target)
         over = (state.average - target) / jnp.maximum(state.average, 1e-9)
         window = jnp.where(cuts, window * jnp.maximum(1.0 - self.gamma * over, self.deepest), window)
         window = window - jnp.where(adapted, 0.0, feedback.nacked)
         return replace(
             state,
             window=jnp.clip(window, least, most),
-            low=jnp.where(cuts, 0.0, low),
-            rising=jnp.where(cuts, 0.0, rising).astype(state.rising.dtype),
+            low=jnp.where(slow, 0.0, low),
+            rising=jnp.where(slow, 0.0, rising).astype(state.rising.dtype),
             since_cut=jnp.where(cuts, 0.0, jnp.minimum(state.since_cut + 1.0, 1e6)),
             marks=jnp.where(cuts, 0.0, marks),
         )

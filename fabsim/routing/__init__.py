@@ -1,6 +1,6 @@
 """Routes: which links each flow uses, and in what shares."""
 
-from fabsim.routing.choose import all_paths, by_link_counts, drawn, ecmp, proportional, split
+from fabsim.routing.choose import adaptive, all_paths, by_link_counts, drawn, ecmp, proportional, split
 from fabsim.routing.explicit import check, explicit, numbers
 from fabsim.routing.load import link_load, utilisation
 from fabsim.routing.paths import Candidates, candidates
@@ -10,6 +10,7 @@ from fabsim.routing.valiant import valiant
 __all__ = [
     "Candidates",
     "Routes",
+    "adaptive",
     "all_paths",
     "by_link_counts",
     "candidates",

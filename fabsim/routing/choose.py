@@ -98,6 +98,18 @@ def proportional(fabric: Fabric, flows: Flows) -> Routes:
     return Routes(found.path, weight / weight.sum(axis=1, keepdims=True))
 
 
+def adaptive(fabric: Fabric, flows: Flows) -> Routes:
+    """All living paths, where each switch splits by the speed of its own links: the shortest queue is filled as fast as
+    it empties, and nobody sees what is slow further on."""
+    between = (fabric.src >= fabric.hosts) & (fabric.dst >= fabric.hosts)
+    if len(set(fabric.capacity[between])) <= 1:
+        return all_paths(fabric, flows)
+    path = candidates(fabric, flows).path
+    of_flow = np.broadcast_to(np.arange(flows.count)[:, None, None], path.shape)
+    flow, link = np.divmod(np.unique((of_flow * (fabric.links + 1) + path)[path >= 0]), fabric.links + 1)
+    return by_link_counts(fabric, flows, flow, link, fabric.capacity[link])
+
+
 def split(fabric: Fabric, flows: Flows, weight: Float) -> Routes:
     """All candidate paths with given weights: [K] for all flows or [F, K]; lanes as in `Candidates`.
 

@@ -12,7 +12,7 @@ from fabsim.engine.problem import Packet
 from fabsim.errors import InputError
 from fabsim.formats.htsim import degrade_failed, read_matrix, read_path_routes, read_split_routes, read_topology
 from fabsim.formats.htsim.matrix import Matrix
-from fabsim.routing import Routes, all_paths, drawn, proportional
+from fabsim.routing import Routes, adaptive, all_paths, drawn
 from fabsim.topology import Fabric
 from fabsim.validation.measured import Measured, read_measured
 from fabsim.validation.options import Options
@@ -95,8 +95,8 @@ class Case:
         if self.given is not None:
             return "paths", [self.given]
         packets = self.packet.count(self.flows.size)
-        if self.options.balancer == "ecmp_ar":  # the shortest queue: paths are filled as fast as they empty
-            return "drawn", [proportional(self.fabric, self.flows)]
+        if self.options.balancer == "ecmp_ar":
+            return "drawn", [adaptive(self.fabric, self.flows)]
         if self.options.balancer == "ecmp_rr":
             return "drawn", [in_turns(self.fabric, self.flows, packets, seed) for seed in SEEDS]
         if self.options.balancer not in HASHED and not self.balances:

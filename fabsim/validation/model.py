@@ -34,8 +34,8 @@ KEPT, ECHO = 8.0, 0.25
 """Good values that it keeps, and the part of clean packets that its acknowledgements name: one each 16 KiB."""
 
 IN_ROUNDS, AT_RANDOM = ("oblivious", "bitmap", "mixed"), ("reps", "ecmp_ar")
-"""Balancers that send a flow's packets over all its entropy values in an order that is drawn; those by which each packet
-goes where chance, or the queues, will have it."""
+"""Balancers that go through all of a flow's entropy values in an order that is drawn; those by which each packet goes
+where chance, or the queues, will have it."""
 
 UNBOUND = 1e12
 """Bytes: a window or a buffer that no flow here fills."""

@@ -57,8 +57,10 @@ def build_routes(scenario: Document, fabric: Fabric, flows: Flows) -> Routes:
         case Ecmp(polarised=polarised, queue_pairs=pairs, seed=seed):
             own = scenario.seed if seed is None else seed
             return routing.ecmp(fabric, flows, seed=own, polarised=polarised, queue_pairs=pairs)
-        case Wcmp() | SwitchSpray(adaptive=True):
+        case Wcmp():
             return routing.proportional(fabric, flows)
+        case SwitchSpray(adaptive=True):
+            return routing.adaptive(fabric, flows)
         case AllPaths() | SwitchSpray():
             return routing.all_paths(fabric, flows)
         case Drawn(entropies=entropies, seed=seed):

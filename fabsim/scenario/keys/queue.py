@@ -133,10 +133,12 @@ class Trim(Buffered):
     granular: bool | Literal["auto"] = like(
         "true",
         "auto",
-        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1)",
-        source="Pollaczek-Khinchine; held against uet-htsim's switch adaptive, and its switch round robin on two tiers",
-        absent="true for routing: {kind: switch_spray} and balancer: {kind: reps}, where packets draw their paths; "
-        "else false: other sprays go through their paths in rounds",
+        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1; N D/D/1 "
+        "where senders go through N entropy values in rounds)",
+        source="Pollaczek-Khinchine; Roberts, Mocci and Virtamo, 1996; held against uet-htsim's sprays, its switch "
+        "adaptive, and its switch round robin on two tiers",
+        absent="true for routing: {kind: switch_spray}, {kind: drawn} and balancer: {kind: reps}, else false: bytes "
+        "are paced",
     )
 
 

@@ -59,7 +59,7 @@ class SwitchSpray(Section):
     adaptive: bool = like(
         "false",
         True,
-        means="by the shortest queue: paths are filled as fast as they empty; false: in turn, evenly",
+        means="by the shortest queue: each switch fills its own links as fast as they empty; false: in turn, evenly",
         source="ours: what switches with adaptive routing do; held against uet-htsim's",
     )
 
