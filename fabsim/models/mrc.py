@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from fabsim.models.bitmap import STAGES, Bitmap, free
+from fabsim.models.bitmap import STAGES, free, onward, served
 from fabsim.models.protocol import PathFeedback, Sender
 from fabsim.models.reps import everything, ratio
 from fabsim.typing import Array
@@ -86,7 +86,7 @@ class Mrc:
     def init(self, base: Array, sender: Sender) -> MrcState:
         """All values good."""
         retired = jnp.zeros((base.shape[0], STAGES, base.shape[1]), base.dtype)
-        return MrcState(base, retired, self.turns.init(base, sender), base)
+        return MrcState(base, retired, jnp.zeros((base.shape[0], 2, STAGES, base.shape[1]), base.dtype), base)
 
     def split(self, state: MrcState, base: Array) -> Array:
         """As it stands."""
@@ -108,19 +108,17 @@ class Mrc:
         share = jnp.where(some, up, turns)
         return MrcState(active, retired, skipped, share / share.sum(-1, keepdims=True))
 
-    @property
-    def turns(self) -> Bitmap:
-        """What passes over: marks and trims alike."""
-        return Bitmap(self.skip, self.skip, self.entropies)
-
     def pass_over(self, skipped: Array, feedback: PathFeedback, use: Array, sender: Sender) -> Array:
         """A value is passed over once at a time: what was marked on values that are no longer in use counts no more."""
         values = jnp.broadcast_to(self.entropies, use.shape[:1])
-        room = jnp.maximum(1.0 - skipped.sum((1, 2)), 0.0) * use * (values * sender.packet)[:, None]
+        own = use * (values * sender.packet)[:, None]
+        room = jnp.maximum(1.0 - skipped.sum((1, 2)), 0.0) * own
         marked = jnp.minimum(feedback.marked, room)
-        back = dataclasses.replace(feedback, marked=marked, trimmed=jnp.minimum(feedback.trimmed, room - marked))
-        turns = everything(feedback) / (use * free(skipped)).sum(-1)  # a turn that is passed over is one, too
-        return self.turns.after(skipped, back, use, sender, turns)
+        new = jnp.stack([marked, jnp.minimum(feedback.trimmed, room - marked)], 1)
+        # a turn that is passed over is one, too
+        rounds = everything(feedback) / (use * free(skipped)).sum(-1) / (values * sender.packet)
+        leaves = served(skipped, rounds, jnp.broadcast_to(self.skip, rounds.shape)[:, None])
+        return onward(skipped, leaves, ratio(new, own[:, None]))
 
     def renew(
         self, state: MrcState, lost: Array, through: Array, base: Array, sender: Sender, planes: Planes

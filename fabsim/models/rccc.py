@@ -121,7 +121,7 @@ class Rccc:
         given, rest = self.give(wants, sender)
         met = (wants > LITTLE * packet) & (wants - given <= LITTLE * packet)
         places = state.places + feedback.nacked / turn  # who is trimmed is asked, too
-        places = jnp.where(met, jnp.maximum(places + jnp.clip(heard / turn, 0.0, 1.0), 1.0), places)
+        places = jnp.where(met, jnp.maximum(places + jnp.clip(heard / packet, 0.0, 1.0), 1.0), places)
         places = jnp.where(told.unheard - asked + given < self.most(sender), places, 0.0)
         begins = jnp.where((places > 0) & (state.places <= 0), uniform(second, places.dtype), -1.0)
         waited, advance = self.in_advance(state.waited, begins, places, rest, sender)

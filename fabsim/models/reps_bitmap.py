@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import jax
 
-from fabsim.models.bitmap import Bitmap
+from fabsim.models.bitmap import Bitmap, BitmapState
 from fabsim.models.protocol import PathFeedback, Sender
 from fabsim.models.reps import clean, everything, recycled, towards
 from fabsim.typing import Array
@@ -42,17 +42,17 @@ class RepsBitmap:
         """What chooses where nothing is used again."""
         return Bitmap(self.mark, self.trim, self.entropies, self.loss)
 
-    def init(self, base: Array, sender: Sender) -> tuple[Array, Array]:
+    def init(self, base: Array, sender: Sender) -> tuple[Array, BitmapState]:
         """[F, K] the split, and penalties as in Bitmap."""
         return base, self.turns.init(base, sender)
 
-    def split(self, state: tuple[Array, Array], base: Array) -> Array:
+    def split(self, state: tuple[Array, BitmapState], base: Array) -> Array:
         """As it stands."""
         return state[0]
 
     def step(
-        self, state: tuple[Array, Array], feedback: PathFeedback, base: Array, sender: Sender
-    ) -> tuple[Array, Array]:
+        self, state: tuple[Array, BitmapState], feedback: PathFeedback, base: Array, sender: Sender
+    ) -> tuple[Array, BitmapState]:
         """The clean ones again, the others in turn."""
         split, penalties = state
         again, heard = clean(feedback, self.echo), everything(feedback)
