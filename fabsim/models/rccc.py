@@ -61,8 +61,9 @@ class Rccc:
       largest request counts; the first one is for a packet.
     * So a flow may be out of credit with nothing asked for. While nobody wants any, the receiver gives in advance:
       `turn` packets to each place in a line that goes round, up to `first` for each flow. A flow gets a place at the
-      end each time that its demand is met, and the receiver does not know who has finished: in an all-to-all a flow
-      waits a hundred microseconds among those that have.
+      end each time that its demand is met (that of each packet by itself, if it finds the receiver idle; else that of
+      all that have come meanwhile), and the receiver does not know who has finished: in an all-to-all a flow waits a
+      hundred microseconds among those that have.
 
     What is trimmed wants credit again. A receiver acts on what had reached it when it sent what its sender hears now:
     credit is as old as acknowledgements.
@@ -121,12 +122,20 @@ class Rccc:
         given, rest = self.give(wants, sender)
         met = (wants > LITTLE * packet) & (wants - given <= LITTLE * packet)
         places = state.places + feedback.nacked / turn  # who is trimmed is asked, too
-        places = jnp.where(met, jnp.maximum(places + jnp.clip(heard / packet, 0.0, 1.0), 1.0), places)
+        places = jnp.where(met, jnp.maximum(places + self.visits(heard, rest, sender), 1.0), places)
         places = jnp.where(told.unheard - asked + given < self.most(sender), places, 0.0)
         begins = jnp.where((places > 0) & (state.places <= 0), uniform(second, places.dtype), -1.0)
         waited, advance = self.in_advance(state.waited, begins, places, rest, sender)
         asked = asked - given - advance
         return RcccState(credit + given + advance, known, sender.in_flight, asked, told, places, waited, second)
+
+    def visits(self, heard: Array, rest: Array, sender: Sender) -> Array:
+        """[F] how often it is met for those whose demand is met in this step, once at most, of [F] units heard: that of
+        each packet by itself if it finds the receiver idle, of a turn together if not. rest: as `give` leaves it."""
+        assert sender.into is not None
+        assert sender.capacity is not None
+        idle = (rest / sender.capacity)[sender.into].mean(-1)
+        return jnp.clip(heard / sender.packet * (idle + (1.0 - idle) / self.turn), 0.0, 1.0)
 
     def request(self, credit: Array, asked: Array, spent: Array, dice: Array, known: Array, sender: Sender) -> Array:
         """[F] units by which what was just sent raises what is asked for."""
