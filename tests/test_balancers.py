@@ -97,6 +97,28 @@ def test_bitmap_rests_by_its_penalties() -> None:
     np.testing.assert_allclose(rest(bitmap(), MARKED, trimmed, EVEN), weight / weight.sum(), rtol=2e-3)
 
 
+def test_bad_values_that_were_used_again_have_their_penalties_one_after_another() -> None:
+    """With three packets in flight for each value, of which a path marks all: the first begins a penalty, and of the
+    rest those that come later wait for its end. What they add up to is the same."""
+    one, law = jnp.ones(1), bitmap()
+    sender = Sender(ONE, ONE, one, 6 * one, PACKET * one, one, 3 * 128 * PACKET * one, jnp.zeros(1, jnp.uint32))
+    e = jnp.asarray(EVEN)[None]
+    sent = e * PACKET
+    back = PathFeedback(acked=sent, marked=sent * jnp.asarray([1.0, 0.0, 0.0, 0.0]), trimmed=0 * sent)
+    state = law.init(e, sender)
+    first = law.step(state, back, e, sender)
+    begun = float(first.passed[0, 0, 0, 0])
+    assert begun == pytest.approx(0.25 / (0.25 * 128), rel=1e-5)
+    for _ in range(200):
+        state = law.step(state, back, e, sender)
+    share = float(state.bad[0, 0])
+    assert share == pytest.approx(1.0, abs=1e-3)
+    used = float(3 / (EVEN * np.asarray(jnp.maximum(1 - state.passed.sum((1, 2)), 0.02))[0]).sum())
+    then = law.step(state, back, e, sender)
+    assert float((then.more - state.more)[0, 0, 0]) < begun * used / (1 + used)
+    assert float(state.more[0, 0, 0]) > 0.5
+
+
 def made(balancer: Any = None, routes: Any = all_paths, ecn: tuple[float, float] = (0.2, 0.8)) -> tuple[Problem, Any]:
     """Half of what four spines can carry, and one of them is slow; buffers and window as packets have them."""
     bdp = 4.4e5

@@ -26,6 +26,7 @@ from fabsim.workload import incast
 
 RTT, RATE, DT = 12e-6, 50e9, 1e-6
 UNIT = RATE * DT
+PACKET = 4150 / UNIT
 LAW = nscc(RTT, RATE, 4086.0, chance=0.0)
 A = RATE * RTT / 150e3
 
@@ -80,6 +81,17 @@ def test_grows_fast_after_a_window_of_no_delay() -> None:
 
 def test_marks_below_the_target_are_left_to_the_balancer() -> None:
     assert window_after(back(marked=1.0, delay=5.0), average=20.0) == pytest.approx(6 * UNIT + STEADY, rel=1e-5)
+
+
+@pytest.mark.parametrize(("marked", "goes_on"), [(0.1, True), (0.5, False)])
+def test_a_slow_mark_ends_the_fast_increase_though_nothing_is_cut(marked: float, goes_on: bool) -> None:
+    """A packet is a twelfth of a unit: a tenth of one is none. The smoothed delay is below the target."""
+    start = replace(LAW.init(told()), window=jnp.full(1, 6.0), adapt_in=jnp.full(1, 9.0), low=jnp.full(1, 7.0))
+    start = replace(start, rising=jnp.ones(1))
+    mixed_delays = replace(back(marked=marked * PACKET, delay=0.0), marked_delay=jnp.full(1, 12.0))
+    after = LAW.step(start, mixed_delays, told())
+    assert bool(after.rising[0] > 0) == bool(after.low[0] > 0) == goes_on
+    assert float(after.window[0]) >= 6.0
 
 
 def test_cuts_by_the_smoothed_delay_once_a_round_trip_and_by_half_at_most() -> None:

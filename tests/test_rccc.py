@@ -112,6 +112,15 @@ def test_flows_in_line_at_a_port_that_is_not_full(load: float) -> None:
     assert float(number[::2].mean()) == pytest.approx(1 / (1 - load), rel=0.03)
 
 
+def test_a_request_that_finds_the_receiver_idle_is_met_by_itself() -> None:
+    """Ten packets of a unit: each its own where the receiver has nothing to do, four together where it has no time."""
+    senders, own = sender([0, 1], [2, 2]), law(Rccc, **CREDIT)
+    units = jnp.full(2, 0.2)
+    for idle, each in ((1.0, 2.0), (0.0, 0.5), (0.5, 1.25)):
+        found = own.visits(units, idle * senders.capacity, senders)
+        np.testing.assert_allclose(found, min(each, 1.0))
+
+
 def test_who_asks_for_nothing_waits_until_all_others_have_had_their_turns() -> None:
     """5 flows of 1, 2, 3, 4 and 5 places: a round is 15 turns of 4 packets, at a unit a step 6 steps."""
     places = jnp.arange(1.0, 6.0)

@@ -20,6 +20,10 @@ LITTLE = 1e-4
 """Of the chance that is left at a port where what waits is as much as a round may bring: the root has a slope."""
 
 
+TIMES = 2
+"""Times that what waits and what leaves are found by each other: at saturation within 2 % for rounds of 128 packets."""
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class GranularQueue(TrimQueue):
@@ -36,10 +40,9 @@ class GranularQueue(TrimQueue):
     routing brings. At the receiver's port all of a flow arrives: c = 0.
 
     Senders that go through their paths in rounds of N packets are less random: what has come too early is missing
-    later. Then the queue at r = 1 does not grow beyond sqrt(c pi N / 8) packets on average (N D/D/1: Roberts, Mocci and
-    Virtamo, Broadband Network Teletraffic, 1996, chapter 15), as if k were smaller by 8 q^2 / (c pi N) of itself where
-    q packets wait. For N of 16 to 512 and r of 0.9 or more that is within 13 % of the exact mean, the integral of
-    exp(- 2 x (x / N + 1 - r)).
+    later. Then the queue at r = 1 does not grow beyond sqrt(c pi N / 8) packets on average (N D/D/1: Roberts and
+    Virtamo, IEEE Trans. Commun. 39(2), 1991), as if k were smaller by 8 q^2 / (c pi N) of itself where q packets wait. For N of 128 to 512 and r of 0.9 or more that is within 14 % of the exact mean, the integral of
+    exp(- 2 x (x / N + 1 - r)); rounds that a port passes in a step (N = 16) stand a fifth too high.
 
     Attributes:
         packet: [L] bytes of a packet.
@@ -63,9 +66,12 @@ class GranularQueue(TrimQueue):
         fill, k = stands / safe, jnp.clip(0.5 * random * self.packet / safe, 0.0, 0.5)
         some = (k > 1e-6) & (stands > 0) & (room > 0)
         k, fill = jnp.where(some, k, 0.25), jnp.where(some, fill, 1.0)
-        waits = (stands - room * smooth_least(fill, k)) / jnp.where(some, random * self.packet, 1.0)
-        k = k * jnp.maximum(1.0 - 8.0 / jnp.pi * random * waits * waits / self.turn, LITTLE)
-        return jnp.where(some, jnp.minimum(room * smooth_least(fill, k), plain), plain)
+        sent = room * smooth_least(fill, k)
+        for _ in range(TIMES):
+            waits = (stands - sent) / jnp.where(some, random * self.packet, 1.0)
+            left = jnp.maximum(1.0 - 8.0 / jnp.pi * random * waits * waits / self.turn, LITTLE)
+            sent = room * smooth_least(fill, k * left)
+        return jnp.where(some, jnp.minimum(sent, plain), plain)
 
 
 def smooth_least(fill: Array, k: Array) -> Array:
