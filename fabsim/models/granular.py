@@ -41,8 +41,9 @@ class GranularQueue(TrimQueue):
 
     Senders that go through their paths in rounds of N packets are less random: what has come too early is missing
     later. Then the queue at r = 1 does not grow beyond sqrt(c pi N / 8) packets on average (N D/D/1: Roberts and
-    Virtamo, IEEE Trans. Commun. 39(2), 1991), as if k were smaller by 8 q^2 / (c pi N) of itself where q packets wait. For N of 128 to 512 and r of 0.9 or more that is within 14 % of the exact mean, the integral of
-    exp(- 2 x (x / N + 1 - r)); rounds that a port passes in a step (N = 16) stand a fifth too high.
+    Virtamo, IEEE Trans. Commun. 39(2), 1991), as if k were smaller by 8 q^2 / (c pi N) of itself where q packets wait.
+    For N of 128 to 512 and r of 0.9 or more that is within 14 % of the exact mean, the integral of exp(- 2 x (x / N + 1
+    - r)); rounds that a port passes in a step (N = 16) stand a fifth too high.
 
     Attributes:
         packet: [L] bytes of a packet.

@@ -135,8 +135,8 @@ class Trim(Buffered):
         "auto",
         means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1; N D/D/1 "
         "where senders go through N entropy values in rounds)",
-        source="Pollaczek-Khinchine; Roberts and Virtamo, IEEE Trans. Commun. 39(2), 1991; held against uet-htsim's sprays, its switch "
-        "adaptive, and its switch round robin on two tiers",
+        source="Pollaczek-Khinchine; Roberts and Virtamo, IEEE Trans. Commun. 39(2), 1991; held against uet-htsim's "
+        "sprays, its switch adaptive, and its switch round robin on two tiers",
         absent="true for routing: {kind: switch_spray}, {kind: drawn} and balancer: {kind: reps}, else false: bytes "
         "are paced",
     )
