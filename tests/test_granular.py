@@ -60,14 +60,17 @@ def test_half_as_random_rounds_bring_a_root_of_half() -> None:
 
 
 def test_a_spray_is_random_at_ports_between_switches_only() -> None:
-    """Of 8 spines each has an eighth of a flow: 7/8 of the variance is left; a receiver's port has all of it."""
+    """Of three flows, of each an eighth, a packet meets one of the two others: 2/3. A lone flow meets none; and at a
+    receiver's port all of a flow arrives."""
     fabric = leaf_spine(2, 8, 4, rate=50e9, latency=1e-6)
     flows = assemble([0, 1, 2], [4, 5, 6], [1e6, 1e6, 1e6])
     problem, model = case(fabric, flows, all_paths(fabric, flows))
     random = np.asarray(irregular(problem, model.split.weight))
     ends = (fabric.src < fabric.hosts) | (fabric.dst < fabric.hosts)
-    np.testing.assert_allclose(random[find_links(fabric, "leaf0->spine*")], 7 / 8, rtol=1e-6)
+    np.testing.assert_allclose(random[find_links(fabric, "leaf0->spine*")], 2 / 3, rtol=1e-6)
     assert not random[:-1][ends].any()
+    problem, model = case(fabric, assemble([0], [4], [1e6]), all_paths(fabric, assemble([0], [4], [1e6])))
+    np.testing.assert_allclose(irregular(problem, model.split.weight), 0, atol=1e-6)
 
 
 def test_paced_arrivals_do_not_queue_and_packets_vanish_in_the_limit() -> None:

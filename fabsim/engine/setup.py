@@ -166,13 +166,15 @@ def per_ack(problem: Problem, transport: Transport[Any]) -> Array | None:
 
 
 def irregular(problem: Problem, share: Array) -> Array:
-    """[L + 1] one less the share of a flow that takes a link, on average over what comes there by the routing's split
-    [F, K]: how much at random packets meet it. At a receiver's port all of a flow arrives."""
+    """[L + 1] how much at random packets meet each port, by the routing's split [F, K]: of flows that have shares w of
+    what they send there, 1 - sum of w^2 / (sum of w)^2, since no two packets of one flow come at once. At a receiver's
+    port all of a flow arrives."""
     comes = jnp.broadcast_to(share, problem.same.shape)
-    both = jnp.stack([comes, comes * (1.0 - share_of_link(problem, share))], 2)
+    both = jnp.stack([comes, comes * share_of_link(problem, share)], 2)
     last = jnp.zeros((*problem.at.last.shape, 2), share.dtype).swapaxes(1, 2)
-    all_of, random = jnp.moveaxis(total(problem, load(problem.at, both, last, problem.queues)), 1, 0)
-    return random / jnp.where(all_of > 0, all_of, 1.0)
+    one, two = jnp.moveaxis(total(problem, load(problem.at, both, last, problem.queues)), 1, 0)
+    some = one > 0
+    return jnp.where(some, 1.0 - jnp.minimum(two / jnp.where(some, one * one, 1.0), 1.0), 0.0)
 
 
 def share_of_link(problem: Problem, share: Array) -> Array:

@@ -35,9 +35,9 @@ class GranularQueue(TrimQueue):
     leaves is R r with S (1 - r) / R = r (1 - r) + k r^2, a smooth minimum of S and R. At r = 1 the queue grows as the
     square root of the packets that have passed.
 
-    c is how irregular the arrivals are: a flow of which a share w takes this port, packet by packet at random, brings
-    c = 1 - w (the variance of a thinned stream), a flow on a single path none. The port has the mean of what its
-    routing brings. At the receiver's port all of a flow arrives: c = 0.
+    c is how irregular the arrivals are: of flows that send evenly, and each packet with chance w over this port, no two
+    packets of one come at once, so c = 1 - sum of w^2 / (sum of w)^2: none for a lone flow, and for flows on single
+    paths 1 - 1/n of n, which is why those have plain ports. At the receiver's port all of a flow arrives: c = 0.
 
     Senders that go through their paths in rounds of N packets are less random: what has come too early is missing
     later. Then the queue at r = 1 does not grow beyond sqrt(c pi N / 8) packets on average (N D/D/1: Roberts and
