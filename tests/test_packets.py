@@ -76,10 +76,10 @@ def test_a_long_spray_has_flows_with_small_windows_for_long(rows: dict[str, Row]
     row = rows["perm16MB_ft128_400_obl_nscc"]
     assert row.packet_max_us > 1.10 * row.packet_p99_us
     assert row.fluid_max_us > 1.2 * row.fluid_mean_us
-    assert last_error(row) == pytest.approx(-0.054, abs=0.02)
+    assert last_error(row) == pytest.approx(-0.026, abs=0.02)
     assert row.err_median <= 0.012
     assert row.err_p90 <= 0.035
-    assert row.spread_ratio == pytest.approx(0.81, abs=0.06)
+    assert row.spread_ratio == pytest.approx(0.92, abs=0.06)
 
 
 def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
@@ -96,8 +96,8 @@ def test_drawn_sprays_in_the_median_row(rows: dict[str, Row]) -> None:
     "case",
     [
         *("obl_const", "obl_nscc", "swrr_nscc", "swar_nscc", "fail4_swar_nscc"),
-        *("reps_nscc", "bitmap_nscc", "mixed_nscc", "fail4_bitmap_nscc", "fail4_mixed_nscc"),
-        *("fail1_reps_nscc", "os4_mixed_rccc"),
+        *("reps_nscc", "bitmap_nscc", "mixed_nscc", "fail1_reps_nscc", "fail1_mixed_nscc", "fail4_bitmap_nscc"),
+        "os4_mixed_rccc",
     ],
 )
 def test_a_spray_over_two_tiers(rows: dict[str, Row], case: str) -> None:
@@ -116,12 +116,13 @@ def test_reps_over_four_slow_spines_is_5_percent_late(rows: dict[str, Row]) -> N
     assert row.spread_ratio == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.parametrize(("law", "error"), [("bitmap", -0.067), ("mixed", -0.091)])
-def test_the_last_over_one_slow_spine_is_early_under_balancers(rows: dict[str, Row], law: str, error: float) -> None:
-    """A packet of the last flow comes over the slow spine by bad luck; in the fluid that lane has been left in time."""
-    row = rows[f"perm_ls128_400_fail1_{law}_nscc"]
+@pytest.mark.parametrize(("case", "error"), [("fail1_bitmap", 0.044), ("fail4_mixed", 0.050)])
+def test_the_last_over_slow_spines_is_late_under_balancers(rows: dict[str, Row], case: str, error: float) -> None:
+    """Bad values come back about when they would with packets, and some of them at worse times."""
+    row = rows[f"perm_ls128_400_{case}_nscc"]
     assert last_error(row) == pytest.approx(error, abs=0.015)
     assert abs(mean_error(row)) <= 0.03
+    assert row.spread_ratio == pytest.approx(1.17, abs=0.05)
 
 
 def test_balancers_come_out_in_the_order_of_the_packets(rows: dict[str, Row]) -> None:
@@ -194,7 +195,7 @@ def test_an_incast_under_nscc(rows: dict[str, Row], senders: int) -> None:
     """Chance of whole packets gives equal flows different windows. The early finishers leave small windows behind."""
     row = rows[f"incast{senders}_ls128_400_mixed_nscc"]
     assert abs(mean_error(row)) <= 0.06
-    assert row.spread_ratio == pytest.approx(1, abs=0.15)  # of 100 senders 0.87 to 0.98, by roundings
+    assert row.spread_ratio == pytest.approx(1, abs=0.2)  # of 100 senders 0.82 to 1.00, by roundings
     assert row.err_p90 < row.null_p90
     assert abs(last_error(row)) <= 0.02 or senders == 8
 
@@ -273,21 +274,18 @@ def test_as_many_packets_are_trimmed_as_were(rows: dict[str, Row]) -> None:
         trimmed = {row["name"]: float(row["trims"] or 0) for row in csv.DictReader(file)}
     ratio = {
         "perm_ft128_400_swrr_nscc": 0.28,  # shares bring in a stream what turns bring in bursts
-        "perm16MB_ft128_400_obl_nscc": 1.72,
+        "perm16MB_ft128_400_obl_nscc": 0.91,
         "perm_ls128_400_fail4_swar_nscc": 0.0,
-        "perm_ls128_400_fail1_obl_nscc": 1.06,
-        "perm_ls128_400_fail1_bitmap_nscc": 0.88,
-        "perm_ls128_400_fail1_mixed_nscc": 0.90,
-        "perm_ls128_400_fail4_bitmap_nscc": 0.90,
-        "perm_ls128_400_fail4_mixed_nscc": 0.90,
-        "perm_ls128_400_fail4_reps_nscc": 1.08,
-        "incast8_ft128_400_mixed_rccc": 0.92,
+        "perm_ls128_400_fail1_obl_nscc": 1.07,
+        "perm_ls128_400_fail4_bitmap_nscc": 1.08,
+        "perm_ls128_400_fail4_reps_nscc": 1.07,
+        "incast8_ft128_400_mixed_rccc": 0.91,
         "incast32_ls128_400_mixed_rccc": 0.93,
         "incast100_ls128_400_mixed_rccc": 0.92,
-        "perm_ls128_400_os4_mixed_rccc": 1.05,
+        "perm_ls128_400_os4_mixed_rccc": 1.06,
         "lh_incast_4near_4far_mixed_nscc": 0.94,
         # All is sent before anything is heard: one draw of paths in the packets' two runs, 468 and 177 of 250,000.
-        "lh_perm64_16MB_mixed_nscc": 0.87,
+        "lh_perm64_16MB_mixed_nscc": 0.86,
         "lh_perm64_16MB_mixed_rccc": 2.29,
     }
     for case, row in rows.items():

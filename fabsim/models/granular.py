@@ -36,8 +36,8 @@ class GranularQueue(TrimQueue):
     square root of the packets that have passed.
 
     c is how irregular the arrivals are: of flows that send evenly, and each packet with chance w over this port, no two
-    packets of one come at once, so c = 1 - sum of w^2 / (sum of w)^2: none for a lone flow, and for flows on single
-    paths 1 - 1/n of n, which is why those have plain ports. At the receiver's port all of a flow arrives: c = 0.
+    packets of one come at once, so c = 1 - sum of w^2 / (sum of w)^2, by the routing's split; none for a lone flow. At
+    the receiver's port all of a flow arrives: c = 0.
 
     Senders that go through their paths in rounds of N packets are less random: what has come too early is missing
     later. Then the queue at r = 1 does not grow beyond sqrt(c pi N / 8) packets on average (N D/D/1: Roberts and
