@@ -55,11 +55,11 @@ class Bitmap:
     every E packets: it is free after E times its penalty of them, in the mean exactly, and about so each one, since it
     goes through STAGES stages and leaves each at random (an Erlang distribution).
 
-    A value that comes back bad for the first time may have been used n = in flight / (E sum of e g) - 1/2 times more
-    meanwhile, in whole turns, and a share h of these comes back bad, too: 1 / (1 + n h) of what is marked or trimmed
-    begins a penalty (h: of a round trip ago, when the first ones came), and the rest of it waits until the value has
-    served what it has, as far as all of it is no more than MOST turns. Losses are missed in lots (see recovery), some
-    on one value, and do not add up.
+    A value that comes back bad for the first time has been used n = in flight / (E sum of e g) times more meanwhile,
+    and a share h of these comes back bad, too: 1 / (1 + n h) of what is marked or trimmed begins a penalty (h: of a
+    round trip ago, when the first ones came), and the rest of it waits until the value has served what it has, as far
+    as all of it is no more than MOST turns. Losses are missed in lots (see recovery), some on one value, and do not
+    add up.
 
     As many packets go as come back, or are missed. At rest w is in proportion to e / (1 + (m mark + n trim + l loss) /
     f), for the parts m marked, n trimmed and l missed of what is sent, and f = sum of e g, the values that are free, if
