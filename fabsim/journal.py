@@ -136,7 +136,9 @@ def existing(folder: str | Path) -> Journal | None:
         content = plan.read_bytes()
         return Journal(place, json.loads(content), checksum(content))
     except ValueError as error:
-        raise InputError(f"{plan}: cannot be read ({error}); name another folder") from None
+        raise InputError(
+            f"{plan}: cannot be read ({error}); remove the folder to begin anew, or name another"
+        ) from None
 
 
 def shards(folder: Path) -> Path:

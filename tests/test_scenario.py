@@ -155,7 +155,7 @@ BAD = {
     "low that is a list": ("seed: 1", "sweep: {sample: {count: 2, ranges: {queue.buffer: {low: [1], high: 2}}}}",
                            "2:52", "low", "neither a whole number nor a number nor text, given [1]; write it like 100"),
     "none of two types": (QUEUE, "queue: {kind: trim, granular: {a: 1}}", "13:21", "queue.granular: neither true",
-                          "true or false nor 'auto', given {'a': 1}; write it like true"),
+                          "true or false nor a whole number nor 'auto', given {'a': 1}; write it like true"),
     "more than memory": ("  leaves: 2", "  leaves: 1000000000000", "3:1", "fabric", "6e+12 cables need about 1200 TB"),
     "longer than any": ("latency: 1 us", "latency: 1e30 s", "9:3", "fabric.latency", "more than 1 s: '1e30 s'"),
     "no memory": (QUEUE, "queue: {kind: shared, memory: 0 B}", "13:23", "queue.memory", "a switch without memory"),

@@ -338,6 +338,19 @@ def test_a_split_of_a_tree_is_written_and_read(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.split.weight, model.split.weight, atol=1e-6)
 
 
+@pytest.mark.parametrize(("granular", "turn"), [("auto", 64), (True, 1e9), (16, 16)])
+def test_a_tuned_split_keeps_the_rounds_of_its_packets(granular: Any, turn: float, tmp_path: Path) -> None:
+    scenario = small(
+        [{"key": "split.weight", "per": "flow"}],
+        routing={"kind": "drawn", "entropies": 64},
+        queue={"kind": "trim", "granular": granular},
+    )
+    task = prepare(scenario, progress=False)
+    raw = tuple(x.begin() for x in task.parameters[0])
+    _, again = fabsim.load(write_tuned(scenario, task.base, task.parameters[0], raw, tmp_path)).compile()
+    assert float(again.queue.turn) == turn
+
+
 # A journal
 
 

@@ -34,6 +34,7 @@ def write_tuned(
     scenario: Scenario, base: Member, parameters: Sequence[Parameter], raw: Sequence[Any], folder: Path
 ) -> Path:
     """Write `tuned.yaml` into a folder, and the split beside it. `fabsim run` takes it."""
+    from fabsim.models.granular import ENDLESS, GranularQueue
     from fabsim.scenario.scenario import validated
     from fabsim.study.parameters import Levels, Shares, put_all
 
@@ -44,8 +45,9 @@ def write_tuned(
     for parameter, numbers in zip(parameters, raw, strict=True):
         if isinstance(parameter, Shares):
             changes["routing"] = {"kind": "split", "weights": SPLIT}
-            if model.queue.granular:
-                changes["queue.granular"] = True
+            if isinstance(model.queue, GranularQueue):
+                rounds = float(model.queue.turn)
+                changes["queue.granular"] = True if rounds >= ENDLESS else round(rounds)
             weight = np.asarray(model.split.weight, float)
             publish(folder / SPLIT, split_table(base.net.fabric, Routes(base.net.routes.path, weight)), force=True)
             continue

@@ -66,7 +66,7 @@ def port_law(scenario: Document, net: Network, dt: SupportsFloat, real: Any) -> 
         case TailDrop():
             return TailDropQueue(*sizes, **marks)
         case Trim() if _feels_packets(scenario, chosen):
-            packet, turn = each(np.full(net.fabric.links, scenario.packet.mtu)), real(_round(scenario))
+            packet, turn = each(np.full(net.fabric.links, scenario.packet.mtu)), real(_round(scenario, chosen))
             return GranularQueue(*sizes, packet, turn=turn, **marks)
     return TrimQueue(*sizes, **marks)
 
@@ -86,15 +86,18 @@ def _sizes(scenario: Document, net: Network) -> tuple[Float, Float, Float]:
 def _feels_packets(scenario: Document, queue: Trim) -> bool:
     """Whether packets come to the ports at random: as said, else where the routing or the sender draws for each."""
     if queue.granular != "auto":
-        return queue.granular
+        return bool(queue.granular)
     return scenario.routing.kind in ("switch_spray", "drawn") or scenario.balancer.kind == "reps"
 
 
-def _round(scenario: Document) -> float:
-    """Packets after which a flow goes through its entropy values anew; without end where each packet draws one."""
+def _round(scenario: Document, queue: Trim) -> float:
+    """Packets after which a flow goes through its entropy values anew, as said, else those of the routing; without end
+    where each packet draws one."""
     from fabsim.models.granular import ENDLESS
 
     routing = scenario.routing
+    if queue.granular != "auto":
+        return ENDLESS if isinstance(queue.granular, bool) else queue.granular
     return routing.entropies if isinstance(routing, Drawn) and scenario.balancer.kind != "reps" else ENDLESS
 
 

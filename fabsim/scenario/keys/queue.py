@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from fabsim.scenario.keys.classes import TrafficClass
-from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Data, Many, Section, Text, like
+from fabsim.scenario.keys.fields import ALMOST, AutoData, AutoSpan, Count, Data, Many, Section, Text, like
 from fabsim.scenario.keys.window import Share
 from fabsim.units import Amount
 
@@ -130,15 +130,15 @@ class Trim(Buffered):
     law = "fabsim.models.queue:TrimQueue"
 
     kind: Literal["trim"]
-    granular: bool | Literal["auto"] = like(
+    granular: bool | Count | Literal["auto"] = like(
         "true",
         "auto",
-        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1; N D/D/1 "
-        "where senders go through N entropy values in rounds)",
+        means="ports feel packets: where they arrive at random, a queue stands below saturation too (M/D/1; a number: "
+        "packets of a round, where senders go through their paths in rounds, N D/D/1)",
         source="Pollaczek-Khinchine; Roberts and Virtamo, IEEE Trans. Commun. 39(2), 1991; held against uet-htsim's "
         "sprays, its switch adaptive, and its switch round robin on two tiers",
-        absent="true for routing: {kind: switch_spray}, {kind: drawn} and balancer: {kind: reps}, else false: bytes "
-        "are paced",
+        absent="true for routing: {kind: switch_spray} and balancer: {kind: reps}, as many as entropies for routing: "
+        "{kind: drawn}, else false: bytes are paced",
     )
 
 
