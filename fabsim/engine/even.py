@@ -27,9 +27,9 @@ LEAST = 1e-6
 """Part of its share in the routing that a path keeps at least, so that it can come back."""
 
 
-IDLE = 1e-2
-"""A path that is less busy than this part of the busiest counts as so busy: it gets a hundred times its part in one
-round, and ten thousand times in two. With less, slopes by what next to nothing waits for grow by its square."""
+IDLE = 0.1
+"""A path that is less busy than this part of the busiest counts as so busy: it gets ten times its part in one round, and
+ten thousand times in a step. With less, slopes by what next to nothing waits for grow by its square."""
 
 
 def even_split(s: Setup, flow: FlowState, queue: Array, share: Array) -> Array:
