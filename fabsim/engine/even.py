@@ -28,8 +28,8 @@ LEAST = 1e-6
 
 
 IDLE = 0.1
-"""A path that is less busy than this part of the busiest counts as so busy: it gets ten times its part in one round, and
-ten thousand times in a step. With less, slopes by what next to nothing waits for grow by its square."""
+"""A path that is less busy than this part of the busiest counts as so busy: it gets ten times its part in one round,
+and ten thousand times in a step. With less, slopes by what next to nothing waits for grow by its square."""
 
 
 def even_split(s: Setup, flow: FlowState, queue: Array, share: Array) -> Array:
