@@ -26,7 +26,6 @@ DEAD = 1.0 / LATER
 LEAST = 1e-6
 """Part of its share in the routing that a path keeps at least, so that it can come back."""
 
-
 IDLE = 0.1
 """A path that is less busy than this part of the busiest counts as so busy: it gets ten times its part in one round,
 and ten thousand times in a step. With less, slopes by what next to nothing waits for grow by its square."""

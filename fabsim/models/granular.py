@@ -15,10 +15,8 @@ from fabsim.typing import Array
 ENDLESS = 1e9
 """Packets of a round that no flow comes to the end of."""
 
-
 LITTLE = 1e-4
 """Of the chance that is left at a port where what waits is as much as a round may bring: the root has a slope."""
-
 
 TIMES = 2
 """Times that what waits and what leaves are found by each other: at saturation within 2 % for rounds of 128 packets."""

@@ -27,7 +27,6 @@ TARGET = 0.75
 SMALL_DELAY = 1e-6
 """Seconds of queueing below which the fast increase counts (the reference packet simulator's choice)."""
 
-
 SOME = 0.25
 """Marked packets of a step that count as some: chance makes them whole ones, or next to none."""
 
@@ -241,10 +240,11 @@ class Nscc:
         period = self.network_rtt / sender.dt
         steady = jnp.where(feedback.acked > 0, self.steady * scale * self.payload / unit / period, 0.0)
         window = jnp.clip(window + jnp.where(still, 0.0, gain * clean + steady), least, most)
-        allowed = (state.since_cut > sender.base) & (heard.marked_delay >= target) & (state.average > target) & ~adapted
+        late = heard.marked_delay >= target
+        allowed = (state.since_cut > sender.base) & late & (state.average > target) & ~adapted
         marks = jnp.where(allowed, state.marks + marked, 0.0)
         cuts = allowed & (marks >= 1.0)
-        slow = (heard.marked_acks > SOME) & (heard.marked_delay >= target)
+        slow = late & (heard.marked_acks > SOME)
         over = (state.average - target) / jnp.maximum(state.average, 1e-9)
         window = jnp.where(cuts, window * jnp.maximum(1.0 - self.gamma * over, self.deepest), window)
         window = window - jnp.where(adapted, 0.0, feedback.nacked)
